@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skillhost/skill/host"
+	"github.com/skillhost/skill/sdk"
+)
+
+func buildCommand(g *globals) *cobra.Command {
+	var noCompile bool
+	c := &cobra.Command{
+		Use:   "build [DIR]",
+		Short: "Compile a skill written in Go, and write its tools into its manifest",
+		Long: `Compile the Go package in DIR to the module that its skill.toml names, ask the
+module for its tools, in a cage that grants nothing, and write them between the
+generated marks of skill.toml. With --no-compile the module is there already,
+made by any other compiler.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			source, abi, err := host.Module(dir)
+			if err != nil {
+				return err
+			}
+			if !noCompile {
+				if err := compile(cmd, dir, source, abi); err != nil {
+					return err
+				}
+			}
+			n, err := host.WriteTools(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			st, err := os.Stat(filepath.Join(dir, source))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes, %d tools\n", filepath.Join(dir, source), st.Size(), n)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&noCompile, "no-compile", false, "only write the tools of the module that is there")
+	return c
+}
+
+// compile runs the plain Go toolchain, so that the same source gives the same
+// bytes.
+func compile(cmd *cobra.Command, dir, source, abi string) error {
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", source}
+	if abi == sdk.ABI {
+		args = append(args, "-buildmode=c-shared")
+	}
+	build := exec.CommandContext(cmd.Context(), "go", append(args, ".")...)
+	build.Dir = dir
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	build.Stdout, build.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
+	if err := build.Run(); err != nil {
+		return &sdk.Error{Kind: sdk.Invalid, What: "go build", Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skillhost/skill/host/config"
+)
+
+func doctorCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Show the settings, where they come from, and what this machine can enforce",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := g.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer h.Close()
+			d := h.Diagnose(cmd.Context())
+			w := cmd.OutOrStdout()
+			if g.json {
+				return printJSON(w, d)
+			}
+			fmt.Fprintf(w, "skill %s on %s/%s\n\n", version, runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintln(w, "Settings")
+			for _, s := range config.Settings() {
+				fmt.Fprintf(w, "  %-18s %-30s from %s\n", s.Key, d.Settings[s.Key].Value, d.Settings[s.Key].Origin)
+			}
+			fmt.Fprintln(w, "\nEnforcement")
+			for _, e := range d.Enforcement {
+				fmt.Fprintf(w, "  %-18s %-12s %s\n", e.Runtime, e.Level, e.Why)
+			}
+			fmt.Fprintln(w, "\nChecks")
+			bad := false
+			for _, c := range d.Checks {
+				state := "ok"
+				if !c.OK {
+					state, bad = "PROBLEM", true
+				}
+				fmt.Fprintf(w, "  %-18s %-12s %s\n", c.Name, state, c.What)
+			}
+			if bad {
+				return errShown
+			}
+			return nil
+		},
+	}
+}

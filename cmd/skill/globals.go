@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/skillhost/skill/host"
+	"github.com/skillhost/skill/host/config"
+)
+
+// globals are the flags that all commands share.
+type globals struct {
+	json  bool
+	paths config.Flags
+
+	folder      string // of "skill call DIR TOOL"
+	allowFolder bool
+}
+
+func (g *globals) flags(f *pflag.FlagSet) {
+	f.StringVar(&g.paths.Config, "config", "", "settings file instead of the user's config.toml")
+	f.StringVar(&g.paths.Policy, "policy", "", "policy file instead of the user's policy.toml")
+	f.StringVar(&g.paths.Workspace, "workspace", "", "the directory that tools may write to (default: the current one)")
+	f.StringArrayVar(&g.paths.Skills, "skills", nil, "a directory with more skills; may be repeated")
+}
+
+// config puts the settings together.
+func (g *globals) config() (config.Config, error) { return config.Load(g.paths, os.LookupEnv) }
+
+// open builds a host for the life of one command.
+func (g *globals) open(cmd *cobra.Command) (*host.Host, error) {
+	c, err := g.config()
+	if err != nil {
+		return nil, err
+	}
+	return host.Open(c, host.Options{Version: version, Folder: g.folder, AllowFolder: g.allowFolder, Extra: extra(), Log: cmd.ErrOrStderr()})
+}
+
+// completeTools completes the name of a tool.
+func (g *globals) completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	h, err := g.open(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer h.Close()
+	var names []string
+	for _, r := range listRows(h) {
+		names = append(names, fmt.Sprintf("%s\t%s", r.Tool, short(r.Description, 60)))
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/sdk"
+)
+
+func secretCommand(g *globals) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "secret",
+		Short: "Set the secrets that the host adds to requests and skills never see",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(secretSet(g), secretRemove(g), secretList(g))
+	return c
+}
+
+func secretSet(g *globals) *cobra.Command {
+	var hosts []string
+	var env, file string
+	c := &cobra.Command{
+		Use:   "set NAME --host HOST [--env VAR | --file PATH]",
+		Short: "Bind a secret to the hosts that it may be sent to; the value is read from standard input",
+		Long: `Bind a secret. The value is read from standard input and kept in the host's store,
+or, with --env or --file, stays where it is and is read at each call. The hosts
+are the most that any skill can send it to; a manifest can only narrow them.`,
+		Example: `  skill secret set GITHUB_TOKEN --host api.github.com < token.txt
+  skill secret set GITHUB_TOKEN --host api.github.com --env GITHUB_TOKEN`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := g.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer h.Close()
+			source := "store"
+			switch {
+			case env != "" && file != "":
+				return &sdk.Error{Kind: sdk.Invalid, What: "--env and --file exclude each other"}
+			case env != "":
+				source = "env:" + env
+			case file != "":
+				source = "file:" + file
+			}
+			err = editPolicy(h.Config.Paths.Policy, func(data []byte) ([]byte, error) {
+				return policy.SetSecret(data, args[0], source, hosts...)
+			})
+			if err != nil {
+				return err
+			}
+			if source == "store" {
+				value, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 64<<10))
+				if err != nil {
+					return err
+				}
+				v := strings.TrimRight(string(value), "\r\n")
+				if v == "" {
+					return &sdk.Error{Kind: sdk.Invalid, What: "no value on standard input", Hint: "pipe it in, or use --env or --file"}
+				}
+				if err := h.SetSecret(cmd.Context(), args[0], v); err != nil {
+					return err
+				}
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is bound to %s by %s\n", args[0], strings.Join(hosts, ", "), h.Config.Paths.Policy)
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&hosts, "host", nil, "a host that the secret may be sent to; may be repeated")
+	f.StringVar(&env, "env", "", "read the value from this environment variable of the host at each call")
+	f.StringVar(&file, "file", "", "read the value from this file at each call")
+	_ = c.MarkFlagRequired("host") // fails only for a flag that does not exist
+	return c
+}
+
+func secretRemove(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Forget the stored value of a secret",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := g.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer h.Close()
+			if err := h.RemoveSecret(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "the stored value of %s is gone; its binding in %s stays\n", args[0], h.Config.Paths.Policy)
+			return nil
+		},
+	}
+}
+
+func secretList(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the secrets that skills ask for, and whether they are set; values are never shown",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := g.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer h.Close()
+			type row struct {
+				Secret string   `json:"secret"`
+				Skill  string   `json:"skill"`
+				Hosts  []string `json:"hosts"`
+				Bound  bool     `json:"bound"`
+				Set    bool     `json:"set"`
+			}
+			rows := []row{}
+			for _, s := range h.Catalog.Skills() {
+				for _, x := range s.Secrets {
+					b, bound := h.Policy().Secret(x.Name)
+					set, err := h.SecretIsSet(b)
+					if err != nil {
+						return err
+					}
+					rows = append(rows, row{x.Name, s.Name, x.Hosts, bound, bound && set})
+				}
+			}
+			if g.json {
+				return printJSON(cmd.OutOrStdout(), rows)
+			}
+			for _, r := range rows {
+				state := "not bound: skill secret set " + r.Secret + " --host …"
+				if r.Bound && !r.Set {
+					state = "bound, but it has no value"
+				} else if r.Set {
+					state = "set"
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s for %s to %s: %s\n", r.Secret, r.Skill, strings.Join(r.Hosts, ", "), state)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,250 @@
+// Package catalog knows which tools exist, under which names, and when that
+// changes. It holds values only: it never runs a tool, and it knows nothing of
+// callers and permissions.
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/schema"
+	"github.com/skillhost/skill/sdk"
+)
+
+// An Entry is one tool of one installed skill, or the instructions of a skill.
+// It is never changed.
+type Entry struct {
+	Name   string // as offered to clients; for instructions the skill's name
+	Skill  *manifest.Skill
+	Tool   *manifest.Tool
+	Input  *schema.Schema
+	Output *schema.Schema  // nil if the tool promises nothing
+	JSON   json.RawMessage // the MCP Tool object; nil for instructions
+	Hidden bool            // reached only through an address such as InvokeSkill
+}
+
+// A Resolved is what a call's name and arguments lead to.
+type Resolved struct {
+	Entry *Entry
+	Via   *Entry // the address tool that named Entry, or nil
+	Args  json.RawMessage
+}
+
+// A Catalog is the current set of entries. It is safe for concurrent use.
+type Catalog struct {
+	separator string
+	now       atomic.Pointer[snapshot]
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced at each change
+}
+
+// snapshot is one immutable state of the catalog.
+type snapshot struct {
+	version uint64
+	skills  []*manifest.Skill // sorted by name
+	listed  []*Entry          // sorted by name
+	names   map[string]*Entry // by every accepted spelling
+	bySkill map[string][]*Entry
+}
+
+// New returns an empty Catalog that offers third-party tools as
+// skill<separator>tool. The separator is ".", "_" or "__".
+func New(separator string) *Catalog {
+	c := &Catalog{separator: separator, changed: make(chan struct{})}
+	c.now.Store(&snapshot{names: map[string]*Entry{}, bySkill: map[string][]*Entry{}})
+	return c
+}
+
+// Replace makes skills the whole content of the catalog. A skill that cannot
+// be taken in is left out and reported; it does not harm the others. Of two
+// skills with one name the first stays: put the built-ins first.
+func (c *Catalog) Replace(skills []*manifest.Skill) []error {
+	var errs []error
+	next := &snapshot{names: map[string]*Entry{}, bySkill: map[string][]*Entry{}}
+	old := c.now.Load()
+	for _, s := range skills {
+		if err := next.add(s, c.separator, old); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	next.sort()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old = c.now.Load()
+	next.version = old.version + 1
+	c.now.Store(next)
+	if !slices.EqualFunc(old.skills, next.skills, func(a, b *manifest.Skill) bool {
+		return a.Name == b.Name && a.Home.Digest == b.Home.Digest && a.Home.Dir == b.Home.Dir
+	}) {
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+	return errs
+}
+
+// Changed returns a channel that is closed when the set of skills changes.
+func (c *Catalog) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// Version identifies the current set; it grows with every Replace.
+func (c *Catalog) Version() uint64 { return c.now.Load().version }
+
+// Entries returns the tools that are offered to clients, sorted by name, and
+// the version they belong to. The slice must not be changed.
+func (c *Catalog) Entries() ([]*Entry, uint64) {
+	s := c.now.Load()
+	return s.listed, s.version
+}
+
+// Of returns the entries of one skill. The slice must not be changed.
+func (c *Catalog) Of(skill string) []*Entry { return c.now.Load().bySkill[skill] }
+
+// Instructions returns the entries that are texts, sorted by name.
+func (c *Catalog) Instructions() (texts []*Entry) {
+	s := c.now.Load()
+	for _, skill := range s.skills {
+		for _, e := range s.bySkill[skill.Name] {
+			if e.Hidden {
+				texts = append(texts, e)
+			}
+		}
+	}
+	return texts
+}
+
+// Skills returns all skills, sorted by name. The slice must not be changed.
+func (c *Catalog) Skills() []*manifest.Skill { return c.now.Load().skills }
+
+// Skill returns the skill called name, or a not_found error with the nearest
+// names.
+func (c *Catalog) Skill(name string) (*manifest.Skill, error) {
+	s := c.now.Load()
+	if e, ok := s.bySkill[name]; ok {
+		return e[0].Skill, nil
+	}
+	return nil, s.noSkill(name)
+}
+
+// Lookup returns the entry that name spells.
+func (c *Catalog) Lookup(name string) (*Entry, error) {
+	s := c.now.Load()
+	if e, ok := s.names[name]; ok {
+		return e, nil
+	}
+	return nil, s.noTool(name)
+}
+
+func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) error {
+	if first, ok := s.bySkill[skill.Name]; ok {
+		return &sdk.Error{Kind: sdk.Invalid, Op: "catalog", What: fmt.Sprintf("skill %q exists twice: %s and %s", skill.Name, first[0].Skill.Home.File, skill.Home.File),
+			Hint: "rename one or remove it; the first one is used"}
+	}
+	entries, err := entriesOf(skill, separator, old)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		for _, spelling := range e.spellings() {
+			if other, ok := s.names[spelling]; ok && other != e {
+				return &sdk.Error{Kind: sdk.Invalid, Op: skill.Home.File, What: fmt.Sprintf("tool name %q is already taken by %s", spelling, other.Skill.Home.File)}
+			}
+		}
+	}
+	for _, e := range entries {
+		for _, spelling := range e.spellings() {
+			s.names[spelling] = e
+		}
+		if !e.Hidden {
+			s.listed = append(s.listed, e)
+		}
+	}
+	s.bySkill[skill.Name] = entries
+	s.skills = append(s.skills, skill)
+	return nil
+}
+
+// entriesOf makes the entries of a skill, or takes them from the old snapshot
+// if the skill is the same: compiling schemas is the slow part of a reload.
+func entriesOf(skill *manifest.Skill, separator string, old *snapshot) ([]*Entry, error) {
+	if slices.Contains(old.skills, skill) {
+		return old.bySkill[skill.Name], nil
+	}
+	var entries []*Entry
+	for i := range skill.Tools {
+		e, err := newEntry(skill, &skill.Tools[i], separator)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	if skill.HasInstructions() && !skill.Home.Builtin {
+		e, err := newEntry(instructionsOf(skill), &manifest.Tool{Tool: sdk.Tool{Name: "instructions", Description: skill.Description, Input: instructionsInput}, Limits: skill.Limits}, separator)
+		if err != nil {
+			return nil, err
+		}
+		e.Name, e.Hidden, e.JSON = skill.Name, true, nil
+		entries = append(entries, e)
+	}
+	if len(entries) == 0 {
+		return nil, &sdk.Error{Kind: sdk.Invalid, Op: skill.Home.File, What: "the skill has neither tools nor instructions", Hint: "add a [tools.NAME] table or a SKILL.md"}
+	}
+	return entries, nil
+}
+
+// instructionsOf returns skill as the text that it also is: read by the runtime
+// for texts, and granted nothing but its own folder.
+func instructionsOf(skill *manifest.Skill) *manifest.Skill {
+	if skill.Runtime == "instructions" {
+		return skill
+	}
+	text := *skill
+	text.Runtime, text.Secrets = "instructions", nil
+	text.Needs.Allow = nil
+	if own, err := capability.Parse(capability.Filesystem, "read:"+capability.VarSkillDir, skill.Needs.Pos); err == nil {
+		text.Needs.Allow = capability.Set{own}
+	}
+	return &text
+}
+
+var instructionsInput = json.RawMessage(`{"type":"object","properties":{"arguments":{"type":"string"}},"additionalProperties":false}`)
+
+func newEntry(skill *manifest.Skill, tool *manifest.Tool, separator string) (*Entry, error) {
+	e := &Entry{Name: offered(skill, tool.Name, separator), Skill: skill, Tool: tool}
+	var err error
+	if e.Input, err = schema.Compile(tool.Input); err != nil {
+		return nil, wrap(skill, tool, "input", err)
+	}
+	if tool.Output != nil {
+		if e.Output, err = schema.CompileAny(tool.Output); err != nil {
+			return nil, wrap(skill, tool, "output", err)
+		}
+	}
+	wire := tool.Tool
+	wire.Name = e.Name
+	if len(wire.Input) == 0 {
+		wire.Input = json.RawMessage(`{"type":"object"}`)
+	}
+	if e.JSON, err = json.Marshal(wire); err != nil {
+		return nil, wrap(skill, tool, "definition", err)
+	}
+	return e, nil
+}
+
+func wrap(skill *manifest.Skill, tool *manifest.Tool, part string, err error) error {
+	return fmt.Errorf("%s: tool %q: %s: %w", skill.Home.File, tool.Name, part, err)
+}
+
+func (s *snapshot) sort() {
+	slices.SortFunc(s.listed, func(a, b *Entry) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.skills, func(a, b *manifest.Skill) int { return strings.Compare(a.Name, b.Name) })
+}

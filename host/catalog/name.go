@@ -1,0 +1,98 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/nearest"
+	"github.com/skillhost/skill/sdk"
+)
+
+// maxName is the longest name that the strictest model interfaces accept
+// (architecture 8.14: ^[a-zA-Z0-9_-]{1,64}$).
+const maxName = 64
+
+// offered returns the name under which a tool is listed. Built-in tools have
+// their own names; others are prefixed with their skill's. With a separator
+// other than "." the name fits maxName and has no dot.
+func offered(skill *manifest.Skill, tool, separator string) string {
+	if skill.Home.Builtin {
+		return tool
+	}
+	name := skill.Name + separator + tool
+	if separator == "." {
+		return name
+	}
+	name = strings.ReplaceAll(name, ".", "_")
+	if len(name) > maxName {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
+	}
+	return name
+}
+
+// spellings returns every name by which e may be called. A skill's name has
+// neither "." nor "_" nor "/", so no two tools share a spelling unless they
+// differ in nothing but the dots of their own names.
+func (e *Entry) spellings() []string {
+	if e.Hidden {
+		return nil // reached by address only
+	}
+	names := []string{e.Name}
+	if !e.Skill.Home.Builtin {
+		for _, sep := range []string{".", "_", "__", "/"} {
+			names = append(names, e.Skill.Name+sep+e.Tool.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (s *snapshot) noTool(name string) error {
+	e := &sdk.Error{Kind: sdk.NotFound, What: "no tool " + quote(name)}
+	var known []string
+	for _, l := range s.listed {
+		known = append(known, l.Name)
+	}
+	e.Hint = didYouMean(name, known)
+	return e
+}
+
+func (s *snapshot) noSkill(name string) error {
+	e := &sdk.Error{Kind: sdk.NotFound, What: "no skill " + quote(name)}
+	var known []string
+	for n := range s.bySkill {
+		known = append(known, n)
+	}
+	slices.Sort(known)
+	e.Hint = didYouMean(name, known)
+	return e
+}
+
+// quote shows at most 80 bytes of a name that a client sent.
+func quote(name string) string {
+	if len(name) > 80 {
+		name = name[:80] + "…"
+	}
+	return `"` + strings.ToValidUTF8(strings.Map(printable, name), "?") + `"`
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return '?'
+	}
+	return r
+}
+
+func didYouMean(name string, known []string) string {
+	if near := nearest.Names(name, known, 5); len(near) > 0 {
+		return "did you mean " + strings.Join(near, ", ")
+	}
+	if len(known) == 0 {
+		return "none is installed"
+	}
+	return "see skill list"
+}

@@ -1,0 +1,158 @@
+package host
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"sync"
+
+	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/mcp"
+	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/sdk"
+)
+
+var _ mcp.Backend = (*Host)(nil)
+
+// changes tells who watches that the set of tools may have changed: another
+// set of skills, or another policy.
+type changes struct {
+	mu      sync.Mutex
+	next    chan struct{} // closed at the next change
+	version uint64
+	errs    []error
+	from    *policy.Policy // what derived was made from
+	derived *policy.Policy
+}
+
+func (c *changes) announce() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	close(c.next)
+	c.next = make(chan struct{})
+}
+
+func (c *changes) now() (version uint64, next <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version, c.next
+}
+
+func (c *changes) problems(errs []error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errs = errs
+}
+
+func (c *changes) list() []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]error(nil), c.errs...)
+}
+
+// allowing returns p with the skill in Options.Folder allowed, as if the
+// operator had written it into the file: there is no other way to allow.
+func (c *changes) allowing(p *policy.Policy, file string, cat *catalog.Catalog, name string) *policy.Policy {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.derived != nil && c.from == p {
+		return c.derived
+	}
+	s, err := cat.Skill(name)
+	if err != nil {
+		return p
+	}
+	data, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		return p
+	}
+	if data, err = policy.Allow(data, name, s.Home.Digest); err != nil {
+		return p
+	}
+	derived, err := policy.Read(file, data)
+	if err != nil {
+		return p
+	}
+	c.from, c.derived = p, derived
+	return derived
+}
+
+// policyChanged reports what became of a change of policy.toml. A broken file
+// changes nothing, loudly.
+func (h *Host) policyChanged(e policy.Event) {
+	event := audit.Event{Type: audit.TypePolicy, Note: "policy reloaded from " + e.Path}
+	switch {
+	case e.Err != nil:
+		event.Note, event.Kind, event.Error = "policy rejected; the old one stays in force", sdk.KindOf(e.Err), e.Err.Error()
+		fmt.Fprintf(h.options.Log, "skill: the policy was NOT changed, the old one stays in force: %v\n", e.Err)
+	case e.Missing:
+		event.Note = "policy file removed: only built-in skills are allowed"
+		fmt.Fprintf(h.options.Log, "skill: %s is gone: built-in skills run as shipped, all others are refused\n", e.Path)
+	default:
+		fmt.Fprintf(h.options.Log, "skill: policy reloaded from %s\n", e.Path)
+	}
+	if err := h.audit.Append(h.ctx, event); err != nil {
+		fmt.Fprintln(h.options.Log, "skill:", err)
+	}
+	h.changes.announce()
+}
+
+// List returns a page of the tools that the caller of scope may call.
+func (h *Host) List(_ context.Context, scope sdk.Scope, kind mcp.Kind, cursor string, n int) (mcp.Page, error) {
+	version, _ := h.changes.now()
+	page := mcp.Page{Version: version}
+	if kind != mcp.Tools {
+		return page, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("no list of %q", kind)}
+	}
+	after, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return page, &sdk.Error{Kind: sdk.Invalid, What: "the cursor is not one of this server's"}
+	}
+	entries, _ := h.Catalog.Entries()
+	for _, e := range entries {
+		if e.Name <= string(after) || !h.Dispatcher.Visible(e, scope) {
+			continue
+		}
+		if len(page.Items) == n {
+			page.Next = base64.RawURLEncoding.EncodeToString(after)
+			break
+		}
+		item, err := h.Catalog.Describe(e, func(s *manifest.Skill) bool { return h.Dispatcher.VisibleSkill(s, scope) })
+		if err != nil {
+			return page, err
+		}
+		page.Items = append(page.Items, json.RawMessage(item))
+		after = []byte(e.Name)
+	}
+	return page, nil
+}
+
+// Call takes a call through the corridor.
+func (h *Host) Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.Result, error) {
+	return h.Dispatcher.Call(ctx, c, emit)
+}
+
+// Watch yields each time the set of tools may have changed.
+func (h *Host) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[mcp.Kind] {
+	return func(yield func(mcp.Kind) bool) {
+		for {
+			_, next := h.changes.now()
+			select {
+			case <-next:
+				if !yield(mcp.Tools) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			case <-h.ctx.Done():
+				return
+			}
+		}
+	}
+}

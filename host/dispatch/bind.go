@@ -1,0 +1,175 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/sdk"
+)
+
+// maxDepth is how deep tools may invoke tools. Landlock, which native runtimes
+// stack one rule set per layer in, allows 16.
+const maxDepth = 4
+
+// maxBound bounds the table of bound layers; past it the table starts afresh.
+const maxBound = 4096
+
+// boundKey names everything that the layers of a call depend on, so that
+// layers are resolved against the file system once and not at every call.
+type boundKey struct {
+	policy    *policy.Policy
+	entry     *catalog.Entry
+	via       *catalog.Entry
+	caller    string
+	workspace string
+}
+
+// bound is the outcome of authorising and binding, good or bad.
+type bound struct {
+	layers []capability.Layer
+}
+
+// bind authorises and returns the manifest's, the operator's and the session's
+// layers with their paths resolved.
+func (d *Dispatcher) bind(p *policy.Policy, e, via *catalog.Entry, scope sdk.Scope) (*bound, error) {
+	k := boundKey{p, e, via, scope.Caller, scope.Workspace}
+	d.state.mu.Lock()
+	b, ok := d.state.bound[k]
+	d.state.mu.Unlock()
+	if ok {
+		return b, nil
+	}
+	b, err := d.layers(p, e, via, scope)
+	if err != nil { // not remembered: a missing path may appear
+		return b, err
+	}
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	if d.state.bound == nil || len(d.state.bound) >= maxBound {
+		d.state.bound = map[boundKey]*bound{}
+	}
+	d.state.bound[k] = b
+	return b, nil
+}
+
+func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.Scope) (*bound, error) {
+	b := new(bound)
+	if via != nil {
+		if err := p.Authorize(request(via, scope)).Err(); err != nil {
+			return b, err
+		}
+	}
+	decision := p.Authorize(request(e, scope))
+	if err := decision.Err(); err != nil {
+		return b, err
+	}
+	all := []capability.Layer{e.Skill.Needs}
+	if e.Tool.Narrow != nil {
+		all = append(all, *e.Tool.Narrow)
+	}
+	if e.Skill.Home.Builtin {
+		for _, l := range d.Shipped.Authorize(request(e, scope)).Layers {
+			all = append(all, d.unlessSaid(l, decision.Layers, e.Skill.Name))
+		}
+	}
+	all = append(all, decision.Layers...)
+	session, err := d.Session(scope)
+	if err != nil {
+		return b, err
+	}
+	all = append(all, session)
+	vars := capability.Vars{Workspace: scope.Workspace, SkillDir: e.Skill.Home.Dir}
+	for _, l := range all {
+		if l, err = l.Bind(vars, d.Realpath); err != nil {
+			return b, err
+		}
+		b.layers = append(b.layers, l)
+	}
+	return b, nil
+}
+
+// unlessSaid returns the shipped layer without the topics that the operator
+// has written a list about for this very skill.
+func (d *Dispatcher) unlessSaid(shipped capability.Layer, operator []capability.Layer, skill string) capability.Layer {
+	shipped.Name = "operator"
+	shipped.Table = fmt.Sprintf("[skills.%s.capabilities] in %s, where a list replaces the shipped one", skill, d.File)
+	shipped.Speaks = slices.DeleteFunc(slices.Clone(shipped.Speaks), func(t capability.Topic) bool {
+		return slices.ContainsFunc(operator, func(l capability.Layer) bool {
+			return strings.HasPrefix(l.Table, "[skills.") && slices.Contains(l.Speaks, t)
+		})
+	})
+	return shipped
+}
+
+// narrow adds the call's own layer and those of the tools that invoked it: a
+// tool passes on no more than it has.
+func (p *Plan) narrow(d *Dispatcher, parent *run) error {
+	if len(p.Call.Narrow) > 0 {
+		l, err := callLayer(p.Call.Narrow)
+		if err != nil {
+			return err
+		}
+		l, err = l.Bind(capability.Vars{Workspace: p.Call.Scope.Workspace, SkillDir: p.Entry.Skill.Home.Dir}, d.Realpath)
+		if err != nil {
+			return err
+		}
+		p.Layers = append(slices.Clip(p.Layers), l)
+	}
+	for a, depth := parent, 1; a != nil; a, depth = a.parent, depth+1 {
+		if depth >= maxDepth {
+			return &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("tools may invoke tools %d deep", maxDepth)}
+		}
+		for _, l := range a.plan.Layers {
+			if !slices.ContainsFunc(p.Layers, func(have capability.Layer) bool { return same(have, l) }) {
+				p.Layers = append(slices.Clip(p.Layers), l)
+			}
+		}
+	}
+	return nil
+}
+
+// same reports whether two layers are one and the same list. Lists are never
+// changed after they were made, so it is enough to compare where they are.
+func same(a, b capability.Layer) bool {
+	return a.Name == b.Name && a.Closed == b.Closed && sameSet(a.Allow, b.Allow) && sameSet(a.Deny, b.Deny) && slices.Equal(a.Speaks, b.Speaks)
+}
+
+func sameSet(a, b capability.Set) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// callLayer reads the narrowing that a caller asks for with its call: an
+// object from kinds to lists of entries, as in the manifest's [capabilities].
+func callLayer(raw json.RawMessage) (capability.Layer, error) {
+	l := capability.Layer{Name: "call", Pos: capability.Pos{File: "the call's own narrowing"}}
+	var lists map[capability.Kind][]string
+	if err := json.Unmarshal(raw, &lists); err != nil {
+		return l, &sdk.Error{Kind: sdk.Invalid, What: "narrowing", Err: err, Hint: `want for example {"filesystem": ["read:/data"], "network": []}`}
+	}
+	for _, kind := range capability.Kinds {
+		entries, ok := lists[kind]
+		if !ok {
+			continue
+		}
+		delete(lists, kind)
+		for _, v := range capability.Verbs(kind) {
+			l.Speaks = append(l.Speaks, capability.Topic{Kind: kind, Verb: v})
+		}
+		for _, entry := range entries {
+			c, err := capability.Parse(kind, entry, l.Pos)
+			if err != nil {
+				return l, err
+			}
+			l.Allow = append(l.Allow, c)
+		}
+	}
+	for kind := range lists {
+		return l, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("narrowing: unknown kind %q", kind)}
+	}
+	return l, nil
+}

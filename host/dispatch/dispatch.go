@@ -1,0 +1,148 @@
+// Package dispatch is the corridor: it takes one call through resolve,
+// validate, authorise, record, run, record. It is the only way to run a tool.
+// It knows no protocol, no runtime and no file format.
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/egress"
+	"github.com/skillhost/skill/host/executor"
+	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/ops"
+	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/sdk"
+)
+
+// A Dispatcher takes calls through the corridor. All fields are set before the
+// first call and not changed afterwards.
+type Dispatcher struct {
+	Catalog  *catalog.Catalog
+	Policy   func() *policy.Policy // the current snapshot
+	Shipped  *policy.Policy        // what built-ins are held to where Policy is silent about them
+	File     string                // of the policy, for hints
+	Session  func(sdk.Scope) (capability.Layer, error)
+	Programs Programs
+	Audit    audit.Log
+	Ops      *ops.Table
+	Sealer   *Sealer
+	Secrets  func(*policy.Policy, *manifest.Skill) egress.Secrets
+	TmpDir   string                                    // where private temporary directories are made
+	Realpath func(string) (string, error)              // resolves links; fails if the path does not exist
+	Env      func(name string) (value string, ok bool) // the host's environment
+
+	state state
+}
+
+// Programs leases loaded skills. A Program stays usable until release.
+type Programs interface {
+	Lease(ctx context.Context, s *manifest.Skill) (p executor.Program, release func(), err error)
+}
+
+// state is what the Dispatcher remembers between calls.
+type state struct {
+	mu    sync.Mutex
+	bound map[boundKey]*bound
+	gates map[string]*gate
+	calls callIDs
+}
+
+// Call takes call through the corridor. emit is told of progress, partial
+// content and logs before Call returns; it may be nil.
+func (d *Dispatcher) Call(ctx context.Context, call sdk.Call, emit func(sdk.Event)) (sdk.Result, error) {
+	return d.call(ctx, &call, nil, emit)
+}
+
+// call is Call with the run that invoked it, if another tool did.
+func (d *Dispatcher) call(ctx context.Context, call *sdk.Call, parent *run, emit func(sdk.Event)) (sdk.Result, error) {
+	r := run{d: d, id: d.state.calls.next(), parent: parent, emit: emit, began: time.Now()}
+	plan, err := d.plan(call, parent)
+	r.plan = plan
+	if err != nil {
+		return sdk.Result{}, r.refuse(ctx, err)
+	}
+	leave, err := d.enter(ctx, &r)
+	if err != nil {
+		return sdk.Result{}, r.refuse(ctx, err)
+	}
+	defer leave()
+	if err := d.Sealer.use(plan.answer.nonce); err != nil {
+		return sdk.Result{}, r.refuse(ctx, err)
+	}
+	if err := r.start(ctx); err != nil {
+		return sdk.Result{}, err
+	}
+	result, err := r.execute(ctx)
+	return r.end(ctx, result, err)
+}
+
+// A Plan is what a call would do. Nothing has been run.
+type Plan struct {
+	Call   *sdk.Call
+	Entry  *catalog.Entry
+	Via    *catalog.Entry  // the address tool that was called, or nil
+	Args   json.RawMessage // for Entry
+	Layers []capability.Layer
+	policy *policy.Policy
+	answer answered
+}
+
+// Plan decides call without running anything: the call's tool, its arguments'
+// validity, and the layers of its grant. On an error the Plan holds what was
+// found so far, for "skill explain".
+func (d *Dispatcher) Plan(call sdk.Call) (Plan, error) { return d.plan(&call, nil) }
+
+func (d *Dispatcher) plan(call *sdk.Call, parent *run) (Plan, error) {
+	p := Plan{Call: call, policy: d.Policy()}
+	resolved, err := d.Catalog.Resolve(call)
+	p.Entry, p.Via, p.Args = resolved.Entry, resolved.Via, resolved.Args
+	if err != nil {
+		return p, err
+	}
+	if len(p.Args) == 0 {
+		p.Args = json.RawMessage("{}")
+	}
+	if err := p.Entry.Input.Check(p.Args); err != nil {
+		return p, err
+	}
+	b, err := d.bind(p.policy, p.Entry, p.Via, call.Scope)
+	p.Layers = b.layers
+	if err != nil {
+		return p, err
+	}
+	if err := p.narrow(d, parent); err != nil {
+		return p, err
+	}
+	return p, d.open(&p)
+}
+
+// Visible reports whether entry may be listed for scope: whether the operator
+// lets this caller call it at all.
+func (d *Dispatcher) Visible(e *catalog.Entry, scope sdk.Scope) bool {
+	return d.Policy().Authorize(request(e, scope)).Allowed
+}
+
+// VisibleSkill reports whether the operator lets the caller of scope call any
+// of the skill's tools.
+func (d *Dispatcher) VisibleSkill(s *manifest.Skill, scope sdk.Scope) bool {
+	return slices.ContainsFunc(d.Catalog.Of(s.Name), func(e *catalog.Entry) bool { return d.Visible(e, scope) })
+}
+
+// Layers returns what stands between a call of e and the machine, without any
+// arguments.
+func (d *Dispatcher) Layers(e *catalog.Entry, scope sdk.Scope) ([]capability.Layer, error) {
+	b, err := d.bind(d.Policy(), e, nil, scope)
+	return b.layers, err
+}
+
+func request(e *catalog.Entry, scope sdk.Scope) policy.Request {
+	s := e.Skill
+	return policy.Request{Caller: scope.Caller, Skill: s.Name, Digest: s.Home.Digest, Builtin: s.Home.Builtin, Tool: e.Tool.Name, Needs: s.Needs}
+}

@@ -1,0 +1,227 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/skillhost/skill/host/schema"
+	"github.com/skillhost/skill/host/store"
+	"github.com/skillhost/skill/sdk"
+)
+
+// Bounds of a conversation with the user (architecture 8.10).
+const (
+	maxRounds    = 8
+	maxState     = 32 << 10
+	maxQuestions = 16
+	answerWithin = time.Hour
+)
+
+// sealBucket holds the sealing key and the nonces that were used.
+const sealBucket = "dispatch.seal"
+
+// A Sealer makes the State of a Result that asks questions unforgeable and
+// usable once. The key lives in the store, so that any host of the user can go
+// on where another one asked.
+type Sealer struct {
+	Store store.Store
+	Now   func() time.Time // nil means time.Now
+
+	mu   sync.Mutex
+	aead cipher.AEAD
+}
+
+// sealed is what a State holds. The guest's own state and the answers so far
+// are in it, because nothing else of the call is kept while a person thinks.
+type sealed struct {
+	Scope     sdk.Scope               `json:"scope"`
+	Skill     string                  `json:"skill"` // digest
+	Tool      string                  `json:"tool"`
+	Args      [32]byte                `json:"args"`
+	Round     int                     `json:"round"`
+	Expires   time.Time               `json:"expires"`
+	Nonce     string                  `json:"nonce"`
+	Questions map[string]sdk.Question `json:"questions"`
+	Answers   map[string]sdk.Answer   `json:"answers,omitempty"`
+	State     string                  `json:"state,omitempty"`
+}
+
+// answered is what an opened State and the new answers amount to.
+type answered struct {
+	round   int
+	nonce   string // of the state, spent when the call runs
+	answers map[string]sdk.Answer
+	state   string
+}
+
+var errState = &sdk.Error{Kind: sdk.Invalid, What: "the request state is not valid for this call", Hint: "states are used once, by the same caller, for the same tool and arguments; call the tool again without it"}
+
+// sealQuestions turns the guest's state into a sealed one.
+func (d *Dispatcher) sealQuestions(r *run, res sdk.Result) (sdk.Result, error) {
+	if len(res.Questions) == 0 {
+		res.State = ""
+		return res, nil
+	}
+	round := r.plan.answer.round + 1
+	switch {
+	case round > maxRounds:
+		return sdk.Result{}, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the tool asked for answers more than %d times", maxRounds)}
+	case len(res.Questions) > maxQuestions:
+		return sdk.Result{}, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the tool asked more than %d questions at once", maxQuestions)}
+	case len(res.State) > maxState:
+		return sdk.Result{}, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the tool's state is over %d bytes", maxState)}
+	}
+	for id, q := range res.Questions {
+		if _, err := schema.Compile(q.Schema); q.Kind == sdk.QuestionForm && err != nil {
+			return sdk.Result{}, &sdk.Error{Kind: sdk.Guest, What: fmt.Sprintf("question %q has no valid schema", id), Err: errors.New(err.Error())}
+		}
+	}
+	nonce := make([]byte, 16)
+	rand.Read(nonce)
+	p := &r.plan
+	state, err := d.Sealer.seal(sealed{
+		Scope: p.Call.Scope, Skill: p.Entry.Skill.Home.Digest, Tool: p.Entry.Name, Args: sha256.Sum256(p.Args),
+		Round: round, Expires: d.Sealer.now().Add(answerWithin), Nonce: hex.EncodeToString(nonce),
+		Questions: res.Questions, Answers: p.answer.answers, State: res.State,
+	})
+	if err != nil {
+		return sdk.Result{}, err
+	}
+	return sdk.Result{Questions: res.Questions, State: state, Meta: res.Meta}, nil
+}
+
+// open checks the State and the answers that a call brings, without spending
+// the State.
+func (d *Dispatcher) open(p *Plan) error {
+	if p.Call.State == "" {
+		if len(p.Call.Answers) > 0 {
+			return &sdk.Error{Kind: sdk.Invalid, What: "answers without the state of the question"}
+		}
+		return nil
+	}
+	s, err := d.Sealer.open(p.Call.State)
+	if err != nil {
+		return err
+	}
+	if s.Scope != p.Call.Scope || s.Skill != p.Entry.Skill.Home.Digest || s.Tool != p.Entry.Name || s.Args != sha256.Sum256(p.Args) || d.Sealer.now().After(s.Expires) {
+		return errState
+	}
+	p.answer = answered{round: s.Round, nonce: s.Nonce, state: s.State, answers: map[string]sdk.Answer{}}
+	for id, a := range s.Answers {
+		p.answer.answers[id] = a
+	}
+	for id, a := range p.Call.Answers {
+		q, ok := s.Questions[id]
+		if !ok {
+			return &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("an answer to %q, which was not asked", id)}
+		}
+		if err := checkAnswer(id, q, a); err != nil {
+			return err
+		}
+		p.answer.answers[id] = a
+	}
+	return nil
+}
+
+func checkAnswer(id string, q sdk.Question, a sdk.Answer) error {
+	switch a.Action {
+	case "decline", "cancel":
+		return nil
+	case "accept":
+	default:
+		return &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("answer to %q: action %q", id, a.Action), Hint: "want accept, decline or cancel"}
+	}
+	if q.Kind != sdk.QuestionForm {
+		return nil
+	}
+	s, err := schema.Compile(q.Schema)
+	if err != nil {
+		return err
+	}
+	if err := s.Check(a.Content); err != nil {
+		return fmt.Errorf("answer to %q: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Sealer) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+func (s *Sealer) seal(v sealed) (string, error) {
+	aead, err := s.cipher()
+	if err != nil {
+		return "", err
+	}
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, nil)), nil
+}
+
+func (s *Sealer) open(state string) (v sealed, err error) {
+	aead, err := s.cipher()
+	if err != nil {
+		return v, err
+	}
+	b, err := base64.RawURLEncoding.DecodeString(state)
+	if err != nil || len(b) > 8*maxState {
+		return v, errState
+	}
+	plain, err := aead.Open(nil, nil, b, nil)
+	if err != nil {
+		return v, errState
+	}
+	return v, json.Unmarshal(plain, &v)
+}
+
+// use spends a nonce. The same state brought again is refused. A call without
+// a state has none to spend.
+func (s *Sealer) use(nonce string) error {
+	if nonce == "" {
+		return nil
+	}
+	_, err := s.Store.Put(context.Background(), sealBucket, "used/"+nonce, []byte(s.now().UTC().Format(time.RFC3339)), 0)
+	if errors.Is(err, store.ErrConflict) {
+		return errState
+	}
+	return err
+}
+
+// cipher returns the AEAD under the user's key, which the first host makes.
+func (s *Sealer) cipher() (cipher.AEAD, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.aead != nil {
+		return s.aead, nil
+	}
+	key := make([]byte, 32)
+	rand.Read(key)
+	_, err := s.Store.Put(context.Background(), sealBucket, "key", key, 0)
+	if errors.Is(err, store.ErrConflict) {
+		key, _, err = s.Store.Get(context.Background(), sealBucket, "key")
+	}
+	if err != nil {
+		return nil, &sdk.Error{Kind: sdk.Unavailable, Op: "dispatch", What: "the key that protects questions", Err: err}
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	s.aead, err = cipher.NewGCMWithRandomNonce(block)
+	return s.aead, err
+}

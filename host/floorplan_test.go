@@ -1,0 +1,164 @@
+package host_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/skillhost/skill/"
+
+// rooms is the floor plan: each package and the packages of this module that
+// it may import. docs/architecture.md draws it. Packages under examples/,
+// skills/ and bench/ are foreign code and have rules of their own below.
+var rooms = map[string]string{
+	"sdk":                              "",
+	"sdk/guest":                        "sdk",
+	"host/nearest":                     "",
+	"host/capability":                  "sdk",
+	"host/tomlfile":                    "sdk host/capability host/nearest",
+	"host/schema":                      "sdk",
+	"host/manifest":                    "sdk host/capability host/nearest host/tomlfile",
+	"host/policy":                      "sdk host/capability host/nearest host/tomlfile",
+	"host/config":                      "sdk host/capability host/nearest host/tomlfile",
+	"host/session":                     "sdk host/capability",
+	"host/audit":                       "sdk",
+	"host/store":                       "sdk",
+	"host/store/memory":                "sdk host/store",
+	"host/store/sqlite":                "sdk host/store",
+	"host/store/storetest":             "host/store",
+	"host/egress":                      "sdk host/capability",
+	"host/executor":                    "sdk host/capability host/manifest",
+	"host/executor/executortest":       "sdk host/capability host/executor host/manifest",
+	"host/executor/executortest/probe": "sdk",
+	"host/executor/instructions":       "sdk host/capability host/executor host/manifest",
+	"host/executor/wasm":               "sdk host/capability host/executor host/executor/wasm/meter host/executor/wasm/rootfs host/manifest host/nearest",
+	"host/executor/wasm/meter":         "",
+	"host/executor/wasm/rootfs":        "sdk host/capability host/executor",
+	"host/ops":                         "sdk host/capability host/egress host/executor host/manifest host/store",
+	"host/catalog":                     "sdk host/manifest host/nearest host/schema host/capability",
+	"host/dispatch":                    "sdk host/audit host/capability host/catalog host/executor host/manifest host/ops host/policy host/schema host/store",
+	"host/mcp":                         "sdk",
+	"host": "sdk host/audit host/capability host/catalog host/config host/dispatch host/egress host/executor host/executor/instructions host/executor/wasm " +
+		"host/manifest host/mcp host/ops host/policy host/session host/store host/store/memory host/store/sqlite manifests skills",
+	"manifests": "",
+	"skills":    "",
+	"cmd/skill": "sdk host host/audit host/capability host/catalog host/config host/dispatch host/executor host/manifest host/mcp host/policy host/session host/tomlfile",
+}
+
+// doors names the packages that may import each dependency.
+var doors = map[string][]string{
+	"github.com/tetratelabs/wazero":          {"host/executor/wasm", "host/executor/wasm/rootfs"},
+	"github.com/BurntSushi/toml":             {"host/tomlfile"},
+	"github.com/santhosh-tekuri/jsonschema":  {"host/schema"},
+	"github.com/modelcontextprotocol/go-sdk": {"host/mcp", "bench/stock"},
+	"modernc.org/sqlite":                     {"host/store/sqlite"},
+	"github.com/spf13/cobra":                 {"cmd/skill"},
+	"github.com/spf13/pflag":                 {"cmd/skill"},
+	"github.com/fsnotify/fsnotify":           {"host/catalog", "host/policy"},
+	"go.yaml.in/yaml":                        {"host/manifest"},
+	"golang.org/x/time":                      {"host/dispatch"},
+	"golang.org/x/image":                     {"skills/read-image"},
+	"golang.org/x/net":                       {"host/capability", "host/egress"},
+	"github.com/rogpeppe/go-internal":        {},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+// TestFloorPlan fails on any import that the floor plan does not name.
+func TestFloorPlan(t *testing.T) {
+	seen := map[string]bool{}
+	for _, goos := range []string{"linux", "wasip1"} {
+		for _, p := range list(t, goos) {
+			name := strings.TrimPrefix(p.ImportPath, module)
+			seen[name] = true
+			check(t, name, p)
+		}
+	}
+	for name := range rooms {
+		if !seen[name] {
+			t.Errorf("%s is on the floor plan but does not exist", name)
+		}
+	}
+}
+
+func check(t *testing.T, name string, p pkg) {
+	t.Helper()
+	top, _, _ := strings.Cut(name, "/")
+	allowed, ok := rooms[name]
+	switch {
+	case ok:
+	case top == "skills" || top == "examples":
+		allowed = "sdk sdk/guest host/manifest host/tomlfile host/executor/wasm host/executor host/capability"
+		if path.Base(name) != "build" { // guests see the sdk only; their build program may look at manifests
+			allowed = "sdk sdk/guest"
+		}
+	case top == "bench":
+		allowed = strings.Join(slices.Collect(func(yield func(string) bool) {
+			for r := range rooms {
+				if !yield(r) {
+					return
+				}
+			}
+		}), " ") + " bench/load"
+	default:
+		t.Errorf("%s is not on the floor plan", name)
+		return
+	}
+	for _, imp := range p.Imports {
+		if own, ok := strings.CutPrefix(imp, module); ok && !slices.Contains(strings.Fields(allowed), own) && !strings.HasPrefix(own, name+"/") {
+			t.Errorf("%s must not import %s", name, own)
+		}
+		if !strings.Contains(strings.SplitN(imp, "/", 2)[0], ".") || strings.HasPrefix(imp, module) {
+			continue
+		}
+		if err := door(name, imp); err != nil {
+			t.Errorf("%s imports %s: %v", name, imp, err)
+		}
+	}
+}
+
+func door(name, imp string) error {
+	if strings.HasPrefix(imp, "golang.org/x/sys") || strings.HasPrefix(imp, "golang.org/x/text") {
+		return nil
+	}
+	for dep, who := range doors {
+		if imp == dep || strings.HasPrefix(imp, dep+"/") {
+			if slices.Contains(who, name) {
+				return nil
+			}
+			return errors.New("only " + strings.Join(who, ", ") + " may")
+		}
+	}
+	return errors.New("a new dependency needs a door in the floor plan and an ADR")
+}
+
+func list(t *testing.T, goos string) (pkgs []pkg) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports", module+"...")
+	cmd.Env = append(cmd.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	if goos == "wasip1" {
+		cmd.Env = append(cmd.Env, "GOARCH=wasm")
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}

@@ -1,0 +1,164 @@
+// Package host builds the house. Reading Open is reading the floor plan: every
+// room is made here, from a config.Config, and given what it needs. It is the
+// only place where rooms meet.
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/config"
+	"github.com/skillhost/skill/host/dispatch"
+	"github.com/skillhost/skill/host/egress"
+	"github.com/skillhost/skill/host/executor"
+	"github.com/skillhost/skill/host/executor/instructions"
+	"github.com/skillhost/skill/host/executor/wasm"
+	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/ops"
+	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/session"
+	"github.com/skillhost/skill/host/store"
+	"github.com/skillhost/skill/host/store/memory"
+	"github.com/skillhost/skill/host/store/sqlite"
+	"github.com/skillhost/skill/manifests"
+	"github.com/skillhost/skill/sdk"
+)
+
+// Options say how a Host is opened, beside its Config.
+type Options struct {
+	Version     string
+	Folder      string    // a skill to install from this folder for the life of the Host, or ""
+	AllowFolder bool      // the user has looked at the skill in Folder
+	Extra       Extra     // an executor and skills for it that are not part of the product
+	Log         io.Writer // what the operator must know; nil discards it
+}
+
+// Extra adds a runtime. Benchmarks measure the host with one that does nothing.
+type Extra struct {
+	Runtime  string
+	Executor executor.Executor
+	Skills   []*manifest.Skill
+}
+
+// A Host is a built house.
+type Host struct {
+	Config     config.Config
+	Catalog    *catalog.Catalog
+	Dispatcher *dispatch.Dispatcher
+	Folder     string // the name of the skill in Options.Folder
+
+	options  Options
+	session  *session.Session
+	policy   *policy.Source
+	audit    *record
+	store    store.Store
+	programs *executor.Programs
+	wasm     *wasm.Executor
+	builtin  []*manifest.Skill
+	secrets  secrets
+	changes  changes
+
+	ctx    context.Context // of background work
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	once   sync.Once
+}
+
+// Open builds the house. It reads the policy and the manifests; the audit log,
+// the store, the compiler and the network are opened at their first use, so
+// that a client which only lists tools waits for none of them.
+func Open(c config.Config, o Options) (*Host, error) {
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	if err := c.Paths.Ensure(); err != nil {
+		return nil, err
+	}
+	h := &Host{Config: c, options: o, Catalog: catalog.New(c.Names.Separator)}
+	h.changes.next = make(chan struct{})
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	var err error
+	if h.session, err = session.New(session.Options{Workspace: c.Workspace.Dir, Explicit: c.Workspace.Explicit, Home: c.Paths.Home,
+		Private: []string{c.Paths.State, c.Paths.Audit, c.Paths.Cache, c.Paths.Policy}}); err != nil {
+		return nil, err
+	}
+	if h.policy, err = policy.Watch(c.Paths.Policy, h.policyChanged); err != nil {
+		return nil, err
+	}
+	h.audit = newRecord(audit.Options{Dir: c.Paths.Audit, Key: c.Paths.AuditKey(), Durability: c.Audit.Durability, Params: c.Audit.Params,
+		Version: o.Version, MaxSize: c.Audit.Rotate, Secrets: h.secrets.values})
+	h.store = memory.New()
+	if c.Store.Backend == "sqlite" {
+		h.store = sqlite.Open(filepath.Join(c.Paths.State, "state.db"))
+	}
+	h.wasm = wasm.New(wasm.Options{CacheDir: filepath.Join(c.Paths.Cache, "wasm")})
+	runtimes := map[string]executor.Executor{"wasm": h.wasm, "instructions": instructions.Executor{}}
+	if o.Extra.Executor != nil {
+		runtimes[o.Extra.Runtime] = o.Extra.Executor
+	}
+	h.programs = executor.NewPrograms(runtimes)
+	if err := h.corridor(); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, h.install()
+}
+
+// corridor makes the dispatcher.
+func (h *Host) corridor() error {
+	shipped, err := policy.Read("the shipped policy", manifests.Shipped)
+	if err != nil {
+		return err
+	}
+	broker := egress.New(egress.Options{})
+	h.Dispatcher = &dispatch.Dispatcher{
+		Catalog:  h.Catalog,
+		Policy:   h.Policy,
+		Shipped:  shipped,
+		File:     h.Config.Paths.Policy,
+		Session:  h.session.Layer,
+		Programs: h.programs,
+		Audit:    h.audit,
+		Ops:      ops.New(ops.Deps{Store: h.store, Broker: broker}),
+		Sealer:   &dispatch.Sealer{Store: h.store},
+		Secrets:  h.bind,
+		TmpDir:   h.Config.Paths.Tmp(),
+		Realpath: realpath,
+		Env:      os.LookupEnv,
+	}
+	return nil
+}
+
+// realpath resolves links; capability.Layer.Bind asks for it.
+func realpath(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(filepath.FromSlash(path))
+	return filepath.ToSlash(real), err
+}
+
+// Policy returns the operator's current rules.
+func (h *Host) Policy() *policy.Policy {
+	p := h.policy.Policy()
+	if h.options.AllowFolder {
+		return h.changes.allowing(p, h.Config.Paths.Policy, h.Catalog, h.Folder)
+	}
+	return p
+}
+
+// Scope returns the scope of a call by the local user.
+func (h *Host) Scope(session string) sdk.Scope { return h.session.Scope(session) }
+
+// Close ends background work, waits for calls that run, and closes the rooms.
+// It may be called more than once.
+func (h *Host) Close() (err error) {
+	h.once.Do(func() {
+		h.cancel()
+		h.work.Wait()
+		err = errors.Join(h.policy.Close(), h.programs.Close(), h.wasm.Close(), h.audit.Close(), h.store.Close())
+	})
+	return err
+}

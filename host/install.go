@@ -1,0 +1,86 @@
+package host
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/manifests"
+	"github.com/skillhost/skill/sdk"
+	"github.com/skillhost/skill/skills"
+)
+
+// install fills the catalog with the built-ins, the skill of Options.Folder
+// and those of the directories. What is broken is left out and reported.
+func (h *Host) install() error {
+	for _, root := range []fs.FS{manifests.FS, skills.FS()} {
+		names, err := fs.ReadDir(root, ".")
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			if !n.IsDir() {
+				continue
+			}
+			sub, err := fs.Sub(root, n.Name())
+			if err != nil {
+				return err
+			}
+			s, err := manifest.Open(sub, "")
+			if err != nil {
+				return &sdk.Error{Kind: sdk.Internal, Op: "host.Open", What: "built-in " + n.Name(), Err: err}
+			}
+			s.Home.Builtin = true
+			h.builtin = append(h.builtin, s)
+		}
+	}
+	h.builtin = append(h.builtin, h.options.Extra.Skills...)
+	if h.options.Folder != "" {
+		s, err := catalog.Open(h.options.Folder)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			return &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("no skill in %q", h.options.Folder), Hint: "a skill has a skill.toml or a SKILL.md"}
+		}
+		h.Folder = s.Name
+		h.builtin = append(h.builtin, s) // not Builtin: it is found before others of its name, and no more
+	}
+	h.reload()
+	return nil
+}
+
+// reload reads the skills again and drops the programs of those that are gone.
+func (h *Host) reload() {
+	before := h.Catalog.Skills()
+	found, errs := catalog.Scan(h.Config.Skills, before)
+	errs = append(errs, h.Catalog.Replace(append(slices.Clone(h.builtin), found...))...)
+	for _, err := range errs {
+		fmt.Fprintln(h.options.Log, "skill:", err)
+	}
+	h.changes.problems(errs)
+	now := h.Catalog.Skills()
+	for _, old := range before {
+		if !slices.ContainsFunc(now, func(s *manifest.Skill) bool { return s.Home.Digest == old.Home.Digest }) {
+			if err := h.programs.Drop(old.Home.Digest); err != nil {
+				fmt.Fprintln(h.options.Log, "skill:", err)
+			}
+		}
+	}
+	h.changes.announce()
+}
+
+// Problems returns what was wrong with the skills when they were read last.
+func (h *Host) Problems() []error {
+	problems := h.changes.list()
+	for _, name := range skills.Missing() {
+		problems = append(problems, &sdk.Error{Kind: sdk.Unavailable, What: "the built-in " + name + " is not in this binary", Hint: "build it with make build"})
+	}
+	return problems
+}
+
+// SkillDir is where skill NAME would be installed.
+func (h *Host) SkillDir(name string) string { return filepath.Join(h.Config.Paths.Skills, name) }

@@ -1,0 +1,141 @@
+// Package manifest reads skill.toml: what a skill is, how it runs, what it
+// offers and what it asks for. It does not decide what is granted, and it
+// never runs or compiles a guest.
+package manifest
+
+import (
+	"encoding/json"
+	"io/fs"
+	"time"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/sdk"
+)
+
+// The names of a skill's own files in its directory.
+const (
+	FileName         = "skill.toml"
+	InstructionsName = "SKILL.md" // the text of an instruction skill (Agent Skills format)
+)
+
+// A Skill is a decoded, checked manifest together with the place of its files.
+// It is a value: nobody changes it after Open.
+type Skill struct {
+	About
+	Runtime   string // "wasm", "plugin", "exec", "container", "mcp" or "instructions"
+	ABI       string // wasm: "skill/1" or "command/1"
+	Source    string // the module, relative to the skill's directory; container: an image; mcp: a URL
+	Tools     []Tool // sorted by name
+	Resources []Resource
+	Prompts   []Prompt
+	Needs     capability.Layer // [capabilities]; Closed
+	Secrets   []Secret         // [[capabilities.secrets]]
+	Limits    Limits
+	Sandbox   Sandbox
+	Home      Home
+}
+
+// About says what a skill is.
+type About struct {
+	Name        string // lower-case letters, digits and single hyphens, 1 to 64
+	Version     string // semantic version
+	Title       string
+	Description string
+	License     string
+	Homepage    string
+}
+
+// Home is where a skill's files are. Digest covers all of them.
+type Home struct {
+	Files   fs.FS  // rooted at the skill's directory; a file that changed after Open cannot be read
+	Dir     string // the real directory, or "" if the skill is embedded in the binary
+	File    string // the manifest's path as messages show it
+	Digest  string // "sha256:" and 64 hex digits, over every file of the skill
+	Builtin bool   // embedded in the binary: granted as shipped; never set by Open
+
+	Warnings []string // what Open let pass in a SKILL.md, for the operator
+}
+
+// A Tool is one tool of a skill.
+type Tool struct {
+	sdk.Tool
+	Narrow *capability.Layer // [tools.NAME.capabilities]: only narrows; nil if absent
+	Limits Limits            // the skill's, with [tools.NAME.limits] over them
+	Pos    capability.Pos
+}
+
+// A Resource is a document that a skill serves.
+type Resource struct {
+	Name, Title, Description string
+	URI                      string // or a template with {variables} (RFC 6570)
+	MIME                     string
+	File                     string // relative to the skill's directory, or "" if a tool serves it
+	Tool                     string // the tool that reads it, or ""
+	Narrow                   *capability.Layer
+	Pos                      capability.Pos
+}
+
+// A Prompt is a template for a message.
+type Prompt struct {
+	Name, Title, Description string
+	Arguments                []Argument
+	File                     string // relative to the skill's directory; {{name}} stands for an argument
+	Narrow                   *capability.Layer
+	Pos                      capability.Pos
+}
+
+// An Argument is a variable of a Prompt.
+type Argument struct {
+	Name, Title, Description string
+	Required                 bool
+}
+
+// A Secret is a value that the host adds to requests and the guest never sees.
+// Where the value comes from, and the most hosts it may go to, is the
+// operator's to say.
+type Secret struct {
+	Name   string
+	Hosts  []string // network entries, each within the skill's network list
+	Header string   // such as "Authorization"
+	Format string   // "{}" stands for the value, such as "Bearer {}"
+	Pos    capability.Pos
+}
+
+// Limits bound one call. Load fills in the defaults; a zero field means "not
+// said" only inside this package.
+type Limits struct {
+	Memory      int64         // bytes of linear memory or address space
+	Timeout     time.Duration // restarts with each partial output
+	MaxTimeout  time.Duration // never restarts
+	Output      int64         // bytes of result, partial content and logs together
+	Concurrency int           // calls of this skill at the same time
+	Rate        Rate          // calls of this skill
+	Processes   int           // native runtimes
+	HTTPBody    int64         // bytes of one HTTP body, either way
+}
+
+// A Rate is Calls per Per. The zero Rate is unlimited.
+type Rate struct {
+	Calls int
+	Per   time.Duration
+}
+
+// DefaultLimits are the limits of a manifest that names none.
+var DefaultLimits = Limits{
+	Memory:      128 << 20,
+	Timeout:     30 * time.Second,
+	MaxTimeout:  10 * time.Minute,
+	Output:      8 << 20,
+	Concurrency: 4,
+	Processes:   32,
+	HTTPBody:    16 << 20,
+}
+
+// Sandbox says how a skill is confined.
+type Sandbox struct {
+	Require   string // native runtimes: "strict", "landlock" or "none"
+	Isolation string // "call" (default), "fresh" or "session"
+}
+
+// Frontmatter is the head of a SKILL.md as JSON, verbatim (Agent Skills format).
+type Frontmatter = json.RawMessage

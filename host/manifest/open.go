@@ -1,0 +1,136 @@
+package manifest
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/sdk"
+)
+
+// maxManifest bounds skill.toml and SKILL.md, in bytes.
+const maxManifest = 1 << 20
+
+// Open reads the skill whose directory is the root of fsys: its skill.toml
+// with the schemas it names, or, if it has only a SKILL.md, that. dir is the
+// real directory, or "" if the skill is embedded in the binary; whether it is
+// granted as shipped (Home.Builtin) only the caller knows.
+//
+// Open reads every file once, for the digest. A symbolic link, a device or a
+// pipe anywhere in the directory is an error: what it leads to would not be in
+// the digest. Errors have kind Invalid, or Unavailable if a file cannot be read.
+func Open(fsys fs.FS, dir string) (*Skill, error) {
+	shown := filepath.ToSlash(dir)
+	files, err := pin(fsys, shown)
+	if err != nil {
+		return nil, err
+	}
+	home := Home{Files: files, Dir: dir, File: path.Join(shown, FileName), Digest: files.digest()}
+	switch {
+	case files.has(FileName):
+		return openManifest(home, files)
+	case files.has(InstructionsName):
+		home.File = path.Join(shown, InstructionsName)
+		return openInstructions(home)
+	}
+	return nil, &sdk.Error{Kind: sdk.Invalid, Op: "manifest.Open", What: fmt.Sprintf("%q holds no skill", shown), Hint: "a skill has a " + FileName + " or a " + InstructionsName}
+}
+
+func openManifest(home Home, files *pinned) (*Skill, error) {
+	data, err := home.read(FileName)
+	if err != nil {
+		return nil, err
+	}
+	r, err := read(home.File, data)
+	if err != nil {
+		return nil, err
+	}
+	s := &r.out
+	if home.Dir == "" { // an embedded skill is shown by its name
+		if r, err = read(path.Join(s.Name, FileName), data); err != nil {
+			return nil, err
+		}
+		s = &r.out
+		home.File = s.Home.File
+	}
+	s.Home = home
+	for _, ref := range r.refs {
+		if err := ref.resolve(s, files.names); err != nil {
+			return nil, err
+		}
+	}
+	if s.HasInstructions() {
+		front, _, err := readInstructions(s)
+		if err != nil {
+			return nil, err
+		}
+		if front.name != "" && front.name != s.Name {
+			s.Home.Warnings = append(front.warnings, fmt.Sprintf("%s calls the skill %q, %s %q", InstructionsName, front.name, FileName, s.Name))
+		} else {
+			s.Home.Warnings = front.warnings
+		}
+	}
+	return s, nil
+}
+
+// resolve finds the file of ref among names, and reads it if its content is
+// wanted.
+func (ref reference) resolve(s *Skill, names []string) error {
+	if _, ok := slices.BinarySearch(names, ref.file); !ok {
+		hint := near(ref.file, names, "files of the skill")
+		return &sdk.Error{Kind: sdk.Invalid, Op: ref.pos.String(), What: fmt.Sprintf("no file %q in the skill's directory", ref.file), Hint: hint}
+	}
+	if ref.set == nil {
+		return nil
+	}
+	content, err := s.Home.read(ref.file)
+	if err != nil {
+		return err
+	}
+	return ref.set(s, content)
+}
+
+func openInstructions(home Home) (*Skill, error) {
+	s := &Skill{Runtime: "instructions", Source: InstructionsName, Limits: DefaultLimits, Sandbox: Sandbox{Isolation: "call"}, Home: home}
+	front, _, err := readInstructions(s)
+	if err != nil {
+		return nil, err
+	}
+	pos := capability.Pos{File: home.File, Line: 1}
+	base := ""
+	if home.Dir != "" {
+		base = filepath.Base(home.Dir)
+	}
+	s.Home.Warnings = front.warnings
+	warn := func(format string, args ...any) {
+		s.Home.Warnings = append(s.Home.Warnings, fmt.Sprintf(format, args...))
+	}
+	s.Name = front.name
+	switch {
+	case validSkillName(s.Name) && (base == "" || s.Name == base):
+	case validSkillName(s.Name):
+		warn("the name %q is not that of the directory, %q", s.Name, base)
+	case validSkillName(base):
+		warn("the name %q is missing or malformed: the directory's is taken, %q (%s)", clip(s.Name), base, nameRule)
+		s.Name = base
+	default:
+		return nil, &sdk.Error{Kind: sdk.Invalid, Op: pos.String(), What: fmt.Sprintf("bad skill name %q", clip(s.Name)), Hint: nameRule}
+	}
+	if strings.TrimSpace(front.description) == "" {
+		return nil, &sdk.Error{Kind: sdk.Invalid, Op: pos.String(), What: "the frontmatter has no description", Hint: "say what the skill does and when to use it"}
+	}
+	s.Description, s.License, s.Version = front.description, front.license, front.version
+	if !validVersion(s.Version) {
+		s.Version = "0.0.0" // the format has no version; only a well-formed one under metadata counts
+	}
+	own, err := capability.Parse(capability.Filesystem, "read:"+capability.VarSkillDir, pos)
+	if err != nil {
+		return nil, err
+	}
+	s.Needs = capability.Layer{Name: "manifest", Pos: pos, Closed: true, Allow: capability.Set{own}}
+	return s, nil
+}

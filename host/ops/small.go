@@ -1,0 +1,74 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/sdk"
+)
+
+// clock performs "time". The monotonic clock counts from the host's start, so
+// that a skill can compare readings of several calls.
+func clock(_ context.Context, j *job, f sdk.Frame) ([]byte, error) {
+	if err := decode(f, &struct{ header }{}, 0); err != nil {
+		return nil, err
+	}
+	now := j.table.deps.Now()
+	return reply(struct {
+		Unix      int64 `json:"now_unix_ns"`
+		Monotonic int64 `json:"monotonic"`
+	}{now.UnixNano(), int64(now.Sub(j.table.start))})
+}
+
+// secretExists performs "secret.exists". The grant is asked first: a name that
+// is not granted is refused whether or not there is such a secret.
+func secretExists(_ context.Context, j *job, f sdk.Frame) ([]byte, error) {
+	var m struct {
+		header
+		Name string `json:"name"`
+	}
+	if err := decode(f, &m, 0); err != nil {
+		return nil, err
+	}
+	if m.Name == "" {
+		return nil, invalid("name", "want the name of a secret")
+	}
+	if err := j.Grant.Check(capability.Access{Kind: capability.Secrets, Verb: capability.Use, Target: m.Name}); err != nil {
+		return nil, err
+	}
+	return reply(struct {
+		Exists bool `json:"exists"`
+	}{j.Secrets.Has(m.Name)})
+}
+
+// invoke performs "invoke". How deep calls may nest, and under which layers
+// the child runs, is decided behind Binding.Invoke.
+func invoke(ctx context.Context, j *job, f sdk.Frame) ([]byte, error) {
+	var m struct {
+		header
+		Tool string          `json:"tool"`
+		Args json.RawMessage `json:"args"`
+	}
+	if err := decode(f, &m, 0); err != nil {
+		return nil, err
+	}
+	if m.Tool == "" {
+		return nil, invalid("tool", "want the name of a tool")
+	}
+	if args := bytes.TrimSpace(m.Args); len(args) > 0 && args[0] != '{' {
+		return nil, invalid("args", "want a JSON object")
+	}
+	if err := j.Grant.Check(capability.Access{Kind: capability.Invoke, Verb: capability.Call, Target: m.Tool}); err != nil {
+		return nil, err
+	}
+	if j.Invoke == nil {
+		return nil, &sdk.Error{Kind: sdk.Denied, What: "tool " + m.Tool, Hint: "this call may not invoke tools"}
+	}
+	r, err := j.Invoke(ctx, m.Tool, m.Args)
+	if err != nil {
+		return nil, err
+	}
+	return sdk.AppendResult(nil, r)
+}

@@ -1,0 +1,160 @@
+package policy
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// How a file is watched. Notices of the operating system come at once, but are
+// lost on some network file systems; so the file is looked at as wels.
+const (
+	pollEvery = 2 * time.Second
+	settle    = 100 * time.Millisecond // a file is read when it has not changed for so long
+)
+
+// An Event says what became of a change of the policy file.
+type Event struct {
+	Path    string
+	Policy  *Policy // the snapshot in force now
+	Missing bool    // the file is gone: built-in skills run as shipped, all others are refused
+	Err     error   // the change was rejected, and the old snapshot stays in force
+}
+
+// A Source is a policy file and the current snapshot of it. Snapshots are
+// replaced whole: a call keeps the one that it began with.
+type Source struct {
+	path    string
+	notify  func(Event)
+	current atomic.Pointer[Policy]
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+	seen    stamp // of the text in force or rejected last; used by the watching goroutine only
+}
+
+// Watch loads the policy at path and reloads it when it changes, until Close.
+// It fails if the file is broken: a host must not start under rules that are
+// not the operator's. notify, if not nil, is told of every later change, one
+// at a time; it must not call Close.
+func Watch(path string, notify func(Event)) (*Source, error) {
+	s := &Source{path: path, notify: notify, seen: stampOf(path)}
+	p, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(p)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	// The directory is watched, because editors replace files. If it cannot
+	// be, looking at the file has to do.
+	var notices chan fsnotify.Event
+	watcher, err := fsnotify.NewWatcher()
+	if err == nil {
+		if watcher.Add(filepath.Dir(path)) == nil {
+			notices = watcher.Events
+		}
+	}
+	s.done.Go(func() {
+		if watcher != nil {
+			defer watcher.Close()
+		}
+		s.watch(ctx, notices, watcher)
+	})
+	return s, nil
+}
+
+// Policy returns the current snapshot.
+func (s *Source) Policy() *Policy { return s.current.Load() }
+
+// Close stops watching. The snapshot stays in force.
+func (s *Source) Close() error {
+	s.stop()
+	s.done.Wait()
+	return nil
+}
+
+func (s *Source) watch(ctx context.Context, notices <-chan fsnotify.Event, watcher *fsnotify.Watcher) {
+	var errs <-chan error
+	if watcher != nil {
+		errs = watcher.Errors
+	}
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-notices:
+			if !ok {
+				notices = nil
+			}
+		case _, ok := <-errs: // such as an overflow: look at the file
+			if !ok {
+				errs = nil
+			}
+		case <-poll.C:
+		}
+		if now, ok := s.settled(ctx); ok {
+			s.reload(now)
+		}
+	}
+}
+
+// settled reports whether the file has changed since it was read last, once it
+// stays as it is for a while: half a file would be a policy with fewer rules.
+func (s *Source) settled(ctx context.Context) (stamp, bool) {
+	now := stampOf(s.path)
+	for !now.same(s.seen) {
+		select {
+		case <-ctx.Done():
+			return stamp{}, false
+		case <-time.After(settle):
+		}
+		again := stampOf(s.path)
+		if again.same(now) {
+			return now, true
+		}
+		now = again
+	}
+	return stamp{}, false
+}
+
+// reload reads the file, whose stamp was now before that.
+func (s *Source) reload(now stamp) {
+	s.seen = now
+	e := Event{Path: s.path}
+	if p, err := Load(s.path); err == nil {
+		s.current.Store(p)
+		e.Missing = now.info == nil
+	} else {
+		e.Err = err
+	}
+	e.Policy = s.current.Load()
+	if s.notify != nil {
+		s.notify(e)
+	}
+}
+
+// A stamp tells one state of a file from another without reading it.
+type stamp struct{ info fs.FileInfo } // nil: no file
+
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info}
+}
+
+func (s stamp) same(t stamp) bool {
+	if s.info == nil || t.info == nil {
+		return s.info == nil && t.info == nil
+	}
+	return os.SameFile(s.info, t.info) && s.info.Size() == t.info.Size() && s.info.ModTime().Equal(t.info.ModTime()) && s.info.Mode() == t.info.Mode()
+}

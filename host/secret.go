@@ -1,0 +1,70 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/egress"
+	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/store"
+)
+
+// bind returns the secrets of a skill with their values. The operator's
+// binding sets the value and the most hosts; the manifest only narrows. A
+// secret that the operator has not bound has no value, and none is injected.
+func (h *Host) bind(p *policy.Policy, s *manifest.Skill) egress.Secrets {
+	if len(s.Secrets) == 0 {
+		return nil
+	}
+	out := make(egress.Secrets, 0, len(s.Secrets))
+	for _, want := range s.Secrets {
+		x := egress.Secret{Name: want.Name, Header: want.Header, Format: want.Format}
+		for _, entry := range want.Hosts {
+			if c, err := capability.Parse(capability.Network, entry, want.Pos); err == nil { // checked when the manifest was read
+				x.Hosts = append(x.Hosts, c)
+			}
+		}
+		b, ok := p.Secret(want.Name)
+		if ok {
+			x.Max = b.Hosts
+			if b.Header != "" {
+				x.Header = b.Header
+			}
+			if b.Format != "" {
+				x.Format = b.Format
+			}
+			v, err := h.value(b)
+			if err != nil && !errors.Is(err, store.ErrAbsent) {
+				h.say(err)
+			}
+			x.Value = v
+			if v != "" {
+				h.secrets.learn(v)
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// SetSecret keeps the value of a secret in the store.
+func (h *Host) SetSecret(ctx context.Context, name, value string) error {
+	_, err := h.store.Put(ctx, secretBucket, name, []byte(value), store.Any)
+	return err
+}
+
+// RemoveSecret forgets the value of a secret.
+func (h *Host) RemoveSecret(ctx context.Context, name string) error {
+	return h.store.Delete(ctx, secretBucket, name, store.Any)
+}
+
+// HasSecret reports whether the store holds a value for a secret.
+func (h *Host) HasSecret(ctx context.Context, name string) (bool, error) {
+	_, _, err := h.store.Get(ctx, secretBucket, name)
+	if errors.Is(err, store.ErrAbsent) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,150 @@
+// Package session makes scopes, and the layer that a session lays over what
+// manifests and the operator allow: tools write to the workspace and to their
+// private temporary directory, and nowhere else. It knows no tools.
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/sdk"
+)
+
+// A Session is one workspace, checked.
+type Session struct {
+	workspace string // real, clean, with slashes
+	layer     capability.Layer
+	caller    string
+}
+
+// Options of New.
+type Options struct {
+	Workspace string   // the directory, which must exist
+	Explicit  bool     // named by the user: then it may be / or the home directory
+	Home      string   // the user's home directory, or ""
+	Private   []string // the host's own files and directories: no tool reads them, and no workspace is inside of them
+	ReadOnly  []string // files and directories that decide what tools may do: no tool writes them
+}
+
+// New checks a workspace and makes its session. Everything beneath the
+// workspace can be written by tools that ask for it, so the roots of too much
+// are refused unless the user names them, and the host's own files are denied
+// even beneath it, whatever the manifest and the operator allow.
+func New(o Options) (*Session, error) {
+	refuse := func(why, hint string) error {
+		return &sdk.Error{Kind: sdk.Denied, Op: "session", What: fmt.Sprintf("workspace %q %s", o.Workspace, why), Hint: hint}
+	}
+	real, err := realDir(o.Workspace)
+	if err != nil {
+		return nil, &sdk.Error{Kind: sdk.Invalid, Op: "session", What: fmt.Sprintf("workspace %q", o.Workspace), Err: err, Hint: "give --workspace an existing directory"}
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return nil, &sdk.Error{Kind: sdk.Invalid, Op: "session", What: fmt.Sprintf("workspace %q is not a directory", o.Workspace), Err: err, Hint: "give --workspace an existing directory"}
+	}
+	if !o.Explicit {
+		home, err := realDir(o.Home)
+		switch native := filepath.FromSlash(real); {
+		case native == filepath.Dir(native):
+			return nil, refuse("is the whole file system", "name a project with --workspace, or this one to insist")
+		case err == nil && capability.Beneath(home, real):
+			return nil, refuse("is or holds your home directory", "name a project with --workspace, or this one to insist")
+		}
+	}
+	s := &Session{workspace: real}
+	pos := capability.Pos{File: "--workspace " + real}
+	s.layer = capability.Layer{Name: "session", Pos: pos, Speaks: []capability.Topic{{Kind: capability.Filesystem, Verb: capability.Write}}}
+	for _, pattern := range []string{capability.VarWorkspace, capability.VarTmp} {
+		s.layer.Allow = append(s.layer.Allow, capability.Capability{Kind: capability.Filesystem, Verb: capability.Write, Pattern: pattern, Pos: pos})
+	}
+	for _, dir := range o.Private {
+		p, err := deepest(dir)
+		if err != nil {
+			return nil, err
+		}
+		if capability.Beneath(real, p) {
+			return nil, refuse("is inside of the host's own directory "+p, "name a project with --workspace")
+		}
+		s.layer.Deny = append(s.layer.Deny, own(capability.Read, p))
+	}
+	for _, dir := range o.ReadOnly {
+		p, err := deepest(dir)
+		if err != nil {
+			return nil, err
+		}
+		s.layer.Deny = append(s.layer.Deny, own(capability.Write, p))
+	}
+	s.caller = Local()
+	return s, nil
+}
+
+// own denies v on p, a real path. It is not parsed: an entry cannot name a
+// directory below the host's /tmp, or one with a "*" in its name.
+func own(v capability.Verb, p string) capability.Capability {
+	return capability.Capability{Kind: capability.Filesystem, Verb: v, Pattern: p, Pos: capability.Pos{File: "the host's own files"}}
+}
+
+// realDir returns the real path of what exists, with slashes.
+func realDir(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("no directory")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	return filepath.ToSlash(real), err
+}
+
+// deepest is realDir for what may not exist yet: the part that does is
+// resolved, so that it is denied under the name that it will have.
+func deepest(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if path == "" || err != nil {
+		return "", &sdk.Error{Kind: sdk.Internal, Op: "session", What: fmt.Sprintf("the host's own file %q", path), Err: err}
+	}
+	for dir, rest := abs, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.ToSlash(filepath.Join(real, rest)), nil
+		}
+		if dir == filepath.Dir(dir) {
+			return filepath.ToSlash(abs), nil
+		}
+	}
+}
+
+// Local is the caller that runs the host on this machine. A user without a
+// name is called by number, never by what the environment says.
+func Local() string {
+	if id := os.Getuid(); id >= 0 {
+		if u, err := user.LookupId(strconv.Itoa(id)); err == nil && u.Username != "" {
+			return "local:" + u.Username
+		}
+		return "local:" + strconv.Itoa(id)
+	}
+	u, err := user.Current() // Windows: "DOMAIN\name"
+	if err != nil || u.Username == "" {
+		return "local:unknown"
+	}
+	return "local:" + u.Username[strings.LastIndexByte(u.Username, '\\')+1:]
+}
+
+// Scope returns the scope of a call by the local user.
+func (s *Session) Scope(session string) sdk.Scope {
+	return sdk.Scope{Caller: s.caller, Workspace: s.workspace, Session: session}
+}
+
+// Layer returns the layer for a scope. There is one workspace for each host; a
+// scope with another one is a bug that must not widen anything.
+func (s *Session) Layer(scope sdk.Scope) (capability.Layer, error) {
+	if scope.Workspace != s.workspace {
+		return capability.Layer{}, &sdk.Error{Kind: sdk.Internal, Op: "session", What: fmt.Sprintf("scope of another workspace %q", scope.Workspace)}
+	}
+	return s.layer, nil
+}

@@ -1,0 +1,12 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/skillhost/skill/host/store"
+	"github.com/skillhost/skill/host/store/storetest"
+)
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) store.Store { return New() })
+}

@@ -1,0 +1,177 @@
+// Package sdk defines the words that the host and its guests share: tools,
+// calls, results, questions, events, errors, and the frame in which they
+// travel. It imports only the standard library, so that any guest can be built
+// against it. It knows nothing of transports, permissions or runtimes.
+package sdk
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Tool describes one callable tool. Its JSON form is that of the Model
+// Context Protocol's Tool (specification, server/tools).
+type Tool struct {
+	Name        string          `json:"name"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Input       json.RawMessage `json:"inputSchema"`            // a JSON Schema of type object
+	Output      json.RawMessage `json:"outputSchema,omitempty"` // a JSON Schema, or nil
+	Annotations *Annotations    `json:"annotations,omitempty"`
+	Icons       []Icon          `json:"icons,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+
+	// Examples are queries that should find this tool. They feed the search
+	// and are not sent to clients.
+	Examples []string `json:"-"`
+}
+
+// Annotations are hints on a tool's behaviour; nil means "not said". No
+// decision of the host rests on them.
+type Annotations struct {
+	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  *bool `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool `json:"openWorldHint,omitempty"`
+}
+
+// An Icon is an image that a client may show beside a tool.
+type Icon struct {
+	Src   string   `json:"src"`
+	MIME  string   `json:"mimeType,omitempty"`
+	Sizes []string `json:"sizes,omitempty"`
+}
+
+// A Scope says for whom and where a call runs. Every stored key, task and
+// handle names its Scope.
+type Scope struct {
+	Caller    string `json:"caller"`              // "local:NAME" or an OAuth subject
+	Workspace string `json:"workspace,omitempty"` // real absolute path
+	Session   string `json:"session,omitempty"`   // the transport's session, else the task id, else the host process
+}
+
+// A Client says what the caller's client can do for a tool that needs its user.
+type Client struct {
+	Name string `json:"name,omitempty"`
+	Form bool   `json:"form,omitempty"` // can show a form (elicitation)
+	URL  bool   `json:"url,omitempty"`  // can open a URL (elicitation)
+}
+
+// A Call is one request to run a tool.
+type Call struct {
+	Tool    string            // as the client spelled it
+	Args    json.RawMessage   // a JSON object; nil means {}
+	Scope   Scope             //
+	Client  Client            //
+	Trace   string            // W3C traceparent, or empty
+	Narrow  json.RawMessage   // the call layer in the manifest's vocabulary as JSON, or nil
+	Answers map[string]Answer // to the Questions of an earlier Result
+	State   string            // as given in that Result
+}
+
+// A Result is what a tool answers. A Result with Questions is not final: the
+// front asks the user and calls again with the Answers and the same State.
+type Result struct {
+	Content    []Content           `json:"content,omitempty"`
+	Structured json.RawMessage     `json:"structured,omitempty"` // any JSON value
+	Failed     bool                `json:"failed,omitempty"`     // the tool ran and reports failure
+	Questions  map[string]Question `json:"questions,omitempty"`
+	State      string              `json:"state,omitempty"`
+	Meta       json.RawMessage     `json:"_meta,omitempty"`
+}
+
+// The types of Content, as in the Model Context Protocol.
+const (
+	TypeText         = "text"
+	TypeImage        = "image"
+	TypeAudio        = "audio"
+	TypeResource     = "resource"
+	TypeResourceLink = "resource_link"
+)
+
+// Content is one piece of a result. Data travels as a blob of the frame, never
+// as base64; Blob is its index there and has no meaning elsewhere.
+type Content struct {
+	Type        string   `json:"type"`
+	Text        string   `json:"text,omitempty"`
+	Data        []byte   `json:"-"`
+	MIME        string   `json:"mimeType,omitempty"`
+	URI         string   `json:"uri,omitempty"`
+	Name        string   `json:"name,omitempty"`
+	Title       string   `json:"title,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Size        int64    `json:"size,omitempty"`     // of what a resource_link points to, bytes
+	Audience    []string `json:"audience,omitempty"` // "user", "assistant"
+	Blob        *int     `json:"blob,omitempty"`
+}
+
+// A QuestionKind says how a Question is put to the user.
+type QuestionKind string
+
+// The kinds of Question. Sampling and Roots exist for legacy clients only.
+const (
+	QuestionForm     QuestionKind = "form"
+	QuestionURL      QuestionKind = "url"
+	QuestionSampling QuestionKind = "sampling"
+	QuestionRoots    QuestionKind = "roots"
+)
+
+// A Question asks the user for something that a tool needs.
+type Question struct {
+	Kind    QuestionKind    `json:"kind"`
+	Message string          `json:"message,omitempty"`
+	Schema  json.RawMessage `json:"schema,omitempty"` // form: a flat object schema
+	URL     string          `json:"url,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"` // sampling
+}
+
+// An Answer is what the user did with a Question. All three actions reach the
+// guest.
+type Answer struct {
+	Action  string          `json:"action"` // "accept", "decline" or "cancel"
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// An EventKind classifies an Event.
+type EventKind int
+
+// The kinds of Event.
+const (
+	EventProgress EventKind = iota + 1
+	EventPartial
+	EventLog
+)
+
+// An Event is what a running tool says before its Result.
+type Event struct {
+	Kind     EventKind
+	Progress float64 // EventProgress: how much is done
+	Total    float64 // EventProgress: of how much; 0 if not known
+	Message  string  // EventProgress, EventLog
+	Level    string  // EventLog: an RFC 5424 severity as MCP spells it: "debug" … "emergency"
+	Content  Content // EventPartial
+}
+
+// Input is what a guest is handed: the header of a call's input frame
+// (docs/abi.md).
+type Input struct {
+	Tool     string            `json:"tool"`
+	Args     json.RawMessage   `json:"args,omitempty"`
+	Describe bool              `json:"describe,omitempty"` // answer with a Description instead of running a tool
+	Call     string            `json:"call,omitempty"`     // the call's id in the audit log
+	Scope    Scope             `json:"scope,omitzero"`
+	Client   Client            `json:"client,omitzero"`
+	Env      map[string]string `json:"env,omitempty"`     // the environment variables granted
+	Timeout  time.Duration     `json:"timeout,omitempty"` // ns until cancelled() turns 1
+	Answers  map[string]Answer `json:"answers,omitempty"`
+	State    string            `json:"state,omitempty"`
+}
+
+// A Description is a module's own account of its tools, which the build step
+// writes into the manifest and the host compares with it at load.
+type Description struct {
+	Tools []Tool `json:"tools"`
+}
+
+// Text returns a Result that holds one text.
+func Text(s string) Result { return Result{Content: []Content{{Type: TypeText, Text: s}}} }
