@@ -14,45 +14,88 @@ import (
 // What an author's build needs. None of it runs a tool: the module is asked
 // for its description only, without any permission.
 
-// Module returns the name of the module that the skill.toml in dir asks for,
-// and the ABI it is to have.
-func Module(dir string) (source, abi string, err error) {
+// untold stands for the tools of a module that has not been asked yet: a
+// manifest without any offers nothing, and is refused.
+const untold = "\n[tools.untold]\ndescription = \"not built yet\"\n"
+
+// draft reads the skill.toml in dir, which may lack its tools. It returns the
+// text that was read.
+func draft(dir string) (manifest.Skill, []byte, error) {
 	file := filepath.Join(dir, manifest.FileName)
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", "", &sdk.Error{Kind: sdk.Invalid, Op: "skill build", What: "no manifest", Err: err, Hint: "write a skill.toml with name, version, description, runtime and source first"}
+		return manifest.Skill{}, nil, &sdk.Error{Kind: sdk.Invalid, Op: "skill build", What: "no manifest", Err: err, Hint: "write a skill.toml with name, version, description, runtime and source first"}
 	}
 	s, err := manifest.Read(file, data)
-	if err != nil {
-		return "", "", err
+	if err == nil {
+		return s, data, nil
 	}
-	if s.Runtime != "wasm" {
-		return "", "", &sdk.Error{Kind: sdk.Invalid, Op: file, What: "runtime " + s.Runtime + " is not built", Hint: "only WASM modules are"}
+	with := append(data[:len(data):len(data)], untold...)
+	if s, tried := manifest.Read(file, with); tried == nil {
+		return s, with, nil
 	}
-	return s.Source, s.ABI, nil
+	return manifest.Skill{}, nil, err
+}
+
+// Module returns the name of the module that the skill.toml in dir asks for,
+// and the ABI it is to have.
+func Module(dir string) (source, abi string, err error) {
+	s, _, err := draft(dir)
+	if err == nil && s.Runtime != "wasm" {
+		err = &sdk.Error{Kind: sdk.Invalid, Op: filepath.Join(dir, manifest.FileName), What: "runtime " + s.Runtime + " is not built", Hint: "only WASM modules are"}
+	}
+	return s.Source, s.ABI, err
 }
 
 // WriteTools asks the module in dir for its tools and writes them into its
 // skill.toml. It returns how many there are.
 func WriteTools(ctx context.Context, dir string) (int, error) {
-	s, err := catalog.Open(dir)
+	tools, err := describe(ctx, dir)
 	if err != nil {
 		return 0, err
+	}
+	file := filepath.Join(dir, manifest.FileName)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	if tools == nil { // it gives no account: the manifest is its author's to write
+		s, err := manifest.Read(file, data)
+		return len(s.Tools), err
+	}
+	text, err := manifest.WriteTools(data, tools)
+	if err != nil || string(text) == string(data) {
+		return len(tools), err
+	}
+	return len(tools), os.WriteFile(file, text, 0o644)
+}
+
+// describe asks the module in dir for its tools. It looks at a copy of the
+// folder, because what is there may not be a valid skill yet.
+func describe(ctx context.Context, dir string) (tools []sdk.Tool, err error) {
+	s, text, err := draft(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, s.Source)); err != nil {
+		return nil, &sdk.Error{Kind: sdk.Invalid, Op: "skill build", What: "no module", Err: err}
+	}
+	tmp, err := os.MkdirTemp("", "skill-build-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.CopyFS(tmp, os.DirFS(dir)); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, manifest.FileName), text, 0o600); err != nil {
+		return nil, err
+	}
+	copied, err := catalog.Open(tmp)
+	if err != nil {
+		return nil, err
 	}
 	x := wasm.New(wasm.Options{})
 	defer x.Close()
-	tools, err := x.Describe(ctx, s)
-	if err != nil || tools == nil { // a module that gives no account leaves the manifest to its author
-		return len(s.Tools), err
-	}
-	file := filepath.Join(dir, manifest.FileName)
-	old, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	data, err := manifest.WriteTools(old, tools)
-	if err != nil || string(data) == string(old) {
-		return len(tools), err
-	}
-	return len(tools), os.WriteFile(file, data, 0o644)
+	return x.Describe(ctx, copied)
 }

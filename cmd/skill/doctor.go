@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/host"
 	"github.com/skillhost/skill/host/config"
 )
 
@@ -21,9 +23,13 @@ func doctorCommand(g *globals) *cobra.Command {
 			}
 			defer h.Close()
 			d := h.Diagnose(cmd.Context())
+			bad := slices.ContainsFunc(d.Checks, func(c host.Check) bool { return !c.OK })
 			w := cmd.OutOrStdout()
 			if g.json {
-				return printJSON(w, d)
+				if err := printJSON(w, d); err != nil || !bad {
+					return err
+				}
+				return errShown
 			}
 			fmt.Fprintf(w, "skill %s on %s/%s\n\n", version, runtime.GOOS, runtime.GOARCH)
 			fmt.Fprintln(w, "Settings")
@@ -35,11 +41,10 @@ func doctorCommand(g *globals) *cobra.Command {
 				fmt.Fprintf(w, "  %-18s %-12s %s\n", e.Runtime, e.Level, e.Why)
 			}
 			fmt.Fprintln(w, "\nChecks")
-			bad := false
 			for _, c := range d.Checks {
 				state := "ok"
 				if !c.OK {
-					state, bad = "PROBLEM", true
+					state = "PROBLEM"
 				}
 				fmt.Fprintf(w, "  %-18s %-12s %s\n", c.Name, state, c.What)
 			}

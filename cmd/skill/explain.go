@@ -46,7 +46,11 @@ written. With --try the grant is asked about one access, such as
 				if err != nil {
 					return err
 				}
-				tries = append(tries, tried{t, capability.NewGrant(plan.Layers, nil).Check(a)})
+				why := verdict // a call that is refused touches nothing, and its layers may not be complete
+				if why == nil {
+					why = capability.NewGrant(plan.Layers, nil).Check(a)
+				}
+				tries = append(tries, tried{t, why})
 			}
 			out := cmd.OutOrStdout()
 			if g.json {

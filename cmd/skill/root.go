@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,9 +20,22 @@ and checked at each call. Everything is recorded.
 
 Put "skill serve --workspace DIR" into your MCP client's configuration, or try a
 tool with "skill call".`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := "see skill --help"
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "did you mean " + strings.Join(near, " or ")
+			}
+			return &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("no command %q", args[0]), Hint: hint}
+		},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version,
+
+		SuggestionsMinimumDistance: 2,
 	}
 	f := c.PersistentFlags()
 	f.BoolVar(&g.json, "json", false, "print JSON")
@@ -31,7 +45,15 @@ tool with "skill call".`,
 	})
 	c.AddCommand(serveCommand(g), callCommand(g), listCommand(g), showCommand(g), explainCommand(g), allowCommand(g),
 		secretCommand(g), auditCommand(g), doctorCommand(g), buildCommand(g), versionCommand(g))
+	explainUsage(c)
+	return c
+}
+
+// explainUsage gives the errors about arguments of all commands below c a kind
+// and the usage.
+func explainUsage(c *cobra.Command) {
 	for _, sub := range c.Commands() {
+		explainUsage(sub)
 		usage := sub.Args
 		if usage == nil {
 			continue
@@ -43,5 +65,4 @@ tool with "skill call".`,
 			return nil
 		}
 	}
-	return c
 }

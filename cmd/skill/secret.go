@@ -40,7 +40,10 @@ are the most that any skill can send it to; a manifest can only narrow them.`,
 				return err
 			}
 			defer h.Close()
-			source := "store"
+			if len(hosts) == 0 {
+				return &sdk.Error{Kind: sdk.Invalid, What: "no --host", Hint: "say where the secret may be sent: skill secret set " + args[0] + " --host api.example.com"}
+			}
+			source, value := "store", ""
 			switch {
 			case env != "" && file != "":
 				return &sdk.Error{Kind: sdk.Invalid, What: "--env and --file exclude each other"}
@@ -48,6 +51,10 @@ are the most that any skill can send it to; a manifest can only narrow them.`,
 				source = "env:" + env
 			case file != "":
 				source = "file:" + file
+			default:
+				if value, err = readSecret(cmd.InOrStdin()); err != nil {
+					return err
+				}
 			}
 			err = editPolicy(h.Config.Paths.Policy, func(data []byte) ([]byte, error) {
 				return policy.SetSecret(data, args[0], source, hosts...)
@@ -56,15 +63,7 @@ are the most that any skill can send it to; a manifest can only narrow them.`,
 				return err
 			}
 			if source == "store" {
-				value, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 64<<10))
-				if err != nil {
-					return err
-				}
-				v := strings.TrimRight(string(value), "\r\n")
-				if v == "" {
-					return &sdk.Error{Kind: sdk.Invalid, What: "no value on standard input", Hint: "pipe it in, or use --env or --file"}
-				}
-				if err := h.SetSecret(cmd.Context(), args[0], v); err != nil {
+				if err := h.SetSecret(cmd.Context(), args[0], value); err != nil {
 					return err
 				}
 			}
@@ -76,8 +75,20 @@ are the most that any skill can send it to; a manifest can only narrow them.`,
 	f.StringArrayVar(&hosts, "host", nil, "a host that the secret may be sent to; may be repeated")
 	f.StringVar(&env, "env", "", "read the value from this environment variable of the host at each call")
 	f.StringVar(&file, "file", "", "read the value from this file at each call")
-	_ = c.MarkFlagRequired("host") // fails only for a flag that does not exist
 	return c
+}
+
+// readSecret reads a value, one line or more, from standard input.
+func readSecret(r io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(r, 64<<10))
+	if err != nil {
+		return "", err
+	}
+	value := strings.TrimRight(string(data), "\r\n")
+	if value == "" {
+		return "", &sdk.Error{Kind: sdk.Invalid, What: "no value on standard input", Hint: "pipe it in, or use --env or --file"}
+	}
+	return value, nil
 }
 
 func secretRemove(g *globals) *cobra.Command {

@@ -187,7 +187,7 @@ func (s setting) variable() string {
 // settings is the table of all keys; docs/config.md and the JSON Schema are
 // checked against it.
 var settings = []setting{
-	{"policy", "", "the policy file; default policy.toml beside config.toml", func(c *Config, v string) error {
+	{"policy", "", "the policy file; default policy.toml in the settings directory", func(c *Config, v string) error {
 		if v != "" {
 			c.Paths.Policy = v
 		}

@@ -2,9 +2,13 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/sdk"
 )
 
 // maxAccesses bounds how many different targets of one call are recorded one
@@ -43,10 +47,49 @@ func (r *run) see(a capability.Access, err error) {
 	e := r.accessEvent(a, err != nil)
 	if err != nil {
 		describe(&e, err)
+		r.remember(err)
 	}
 	// An access that cannot be recorded still has its call's start on record,
 	// and the failure latches: the next call is refused.
 	_ = r.d.Audit.Append(context.Background(), e)
+}
+
+// maxDenials is how many denials of a call are told to its caller.
+const maxDenials = 3
+
+func (r *run) remember(err error) {
+	var e *sdk.Error
+	if !errors.As(err, &e) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.denials) < maxDenials {
+		r.denials = append(r.denials, e)
+	}
+}
+
+// explainDenials adds to the failure of a tool what it was denied. A guest sees
+// an error number at most; what the operator can do about it, and that trying
+// another way is no use, only the host knows.
+func (r *run) explainDenials(result sdk.Result, err error) (sdk.Result, error) {
+	r.mu.Lock()
+	denials := r.denials
+	r.mu.Unlock()
+	if len(denials) == 0 {
+		return result, err
+	}
+	var text strings.Builder
+	for _, d := range denials {
+		fmt.Fprintf(&text, "denied: %s\n", d.Error())
+	}
+	switch {
+	case err == nil && result.Failed:
+		result.Content = append(result.Content, sdk.Content{Type: sdk.TypeText, Text: strings.TrimSpace(text.String())})
+	case err != nil && sdk.KindOf(err) == sdk.Guest:
+		return result, &sdk.Error{Kind: sdk.Denied, What: strings.TrimSpace(text.String()), Err: err, Denial: denials[0].Denial}
+	}
+	return result, err
 }
 
 func (r *run) accessEvent(a capability.Access, denied bool) audit.Event {

@@ -29,6 +29,7 @@ type run struct {
 
 	mu       sync.Mutex
 	accesses []access
+	denials  []*sdk.Error // the first few
 	tmp      string
 }
 
@@ -70,6 +71,7 @@ func (r *run) start(ctx context.Context) error {
 // end records how the call ended and returns what the caller is told.
 func (r *run) end(ctx context.Context, result sdk.Result, err error) (sdk.Result, error) {
 	r.flush(ctx)
+	result, err = r.explainDenials(result, err)
 	e := r.event(audit.TypeEnd)
 	e.Duration = time.Since(r.began)
 	for i := range result.Content {

@@ -14,7 +14,7 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
-// Programs keeps the loaded programs, one per skill digest, and leases them to
+// Programs keeps the loaded programs, one per skill digest and runtime, and leases them to
 // calls. A program is closed only after its last lease has ended.
 type Programs struct {
 	runtimes map[string]Executor
@@ -22,10 +22,16 @@ type Programs struct {
 	cancel   context.CancelFunc
 
 	mu     sync.Mutex
-	loaded map[string]*loaded // by digest
+	loaded map[key]*loaded
 	closed bool
 	busy   sync.WaitGroup // loads and leases that are going on
 }
+
+// A key names a program: a skill's content, and what runs it, because a skill
+// can be a module and a text at once.
+type key struct{ digest, runtime string }
+
+func keyOf(s *manifest.Skill) key { return key{s.Home.Digest, s.Runtime} }
 
 // loaded is one program, or the attempt to load it. Its fields are guarded by
 // Programs.mu; program and err are also settled once ready is closed.
@@ -40,7 +46,7 @@ type loaded struct {
 // NewPrograms returns an empty Programs over the executors by runtime name, as
 // manifests spell it.
 func NewPrograms(runtimes map[string]Executor) *Programs {
-	p := &Programs{runtimes: maps.Clone(runtimes), loaded: map[string]*loaded{}}
+	p := &Programs{runtimes: maps.Clone(runtimes), loaded: map[key]*loaded{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -121,10 +127,10 @@ func (p *Programs) enter(ctx context.Context, x Executor, s *manifest.Skill) (*l
 	if p.closed {
 		return nil, &sdk.Error{Kind: sdk.Unavailable, Op: "executor.Lease", What: "the host is shutting down"}
 	}
-	l := p.loaded[s.Home.Digest]
+	l := p.loaded[keyOf(s)]
 	if l == nil {
 		l = &loaded{ready: make(chan struct{})}
-		p.loaded[s.Home.Digest] = l
+		p.loaded[keyOf(s)] = l
 		p.busy.Add(1)
 		go p.load(context.WithoutCancel(ctx), l, x, s)
 	}
@@ -144,8 +150,8 @@ func (p *Programs) load(values context.Context, l *loaded, x Executor, s *manife
 
 	p.mu.Lock()
 	l.program, l.err = program, err
-	if err != nil && p.loaded[s.Home.Digest] == l {
-		delete(p.loaded, s.Home.Digest)
+	if err != nil && p.loaded[keyOf(s)] == l {
+		delete(p.loaded, keyOf(s))
 	}
 	unwanted := err == nil && l.dropped && l.leases == 0
 	close(l.ready)
@@ -178,24 +184,27 @@ func (p *Programs) leave(l *loaded) {
 	}
 }
 
-// Drop forgets the program of digest. It is closed at once if no call uses it,
-// otherwise by the last one. The next Lease loads it again.
+// Drop forgets the programs of digest. Each is closed at once if no call uses
+// it, otherwise by the last one. The next Lease loads it again.
 func (p *Programs) Drop(digest string) error {
+	var idle []Program
 	p.mu.Lock()
-	l := p.loaded[digest]
-	delete(p.loaded, digest)
-	var idle Program
-	if l != nil {
+	for k, l := range p.loaded {
+		if k.digest != digest {
+			continue
+		}
+		delete(p.loaded, k)
 		l.dropped = true
 		if l.leases == 0 && l.program != nil {
-			idle = l.program
+			idle = append(idle, l.program)
 		}
 	}
 	p.mu.Unlock()
-	if idle == nil {
-		return nil
+	var err error
+	for _, program := range idle {
+		err = errors.Join(err, program.Close())
 	}
-	return idle.Close()
+	return err
 }
 
 // Close refuses new leases, waits for those that are out, and closes every
@@ -211,7 +220,7 @@ func (p *Programs) Close() error {
 	p.mu.Unlock()
 	var errs []error
 	for _, d := range digests {
-		errs = append(errs, p.Drop(d))
+		errs = append(errs, p.Drop(d.digest))
 	}
 	return errors.Join(errs...)
 }

@@ -102,7 +102,7 @@ type words []string
 // word of their kind.
 func (w words) has(word string) bool {
 	kind, _, _ := strings.Cut(word, ":")
-	return slices.ContainsFunc(w, func(s string) bool { return s == word || (kind == "exec" || kind == "network") && s == kind+":*" })
+	return slices.ContainsFunc(w, func(s string) bool { return s == word || s == kind+":*" })
 }
 
 // stack precomputes the layers of every rule, so that decisions share them.

@@ -21,7 +21,9 @@ import (
 	"github.com/skillhost/skill/host/executor/wasm"
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/ops"
+	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/host/store"
+	"github.com/skillhost/skill/manifests"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -77,14 +79,23 @@ func (w *world) load(dir string) *tool {
 
 func (o *tool) call(name, args string) (sdk.Result, error) {
 	o.t.Helper()
-	layer, err := o.skill.Needs.Bind(capability.Vars{Workspace: filepath.ToSlash(o.workspace)}, func(p string) (string, error) {
-		real, err := filepath.EvalSymlinks(p)
-		return filepath.ToSlash(real), err
-	})
+	shipped, err := policy.Read("shipped.toml", manifests.Shipped)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	grant := capability.NewGrant([]capability.Layer{layer}, nil)
+	// As the binary has it: the manifest, and what built-ins are held to.
+	layers := append([]capability.Layer{o.skill.Needs}, shipped.Authorize(policy.Request{
+		Caller: "local:test", Skill: o.skill.Name, Digest: o.skill.Home.Digest, Builtin: true, Tool: name}).Layers...)
+	for i := range layers {
+		layers[i], err = layers[i].Bind(capability.Vars{Workspace: filepath.ToSlash(o.workspace)}, func(p string) (string, error) {
+			real, err := filepath.EvalSymlinks(p)
+			return filepath.ToSlash(real), err
+		})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	grant := capability.NewGrant(layers, nil)
 	scope := sdk.Scope{Caller: "local:test", Workspace: o.workspace, Session: "s"}
 	var mu sync.Mutex
 	return o.program.Run(o.t.Context(), executor.Job{
@@ -237,10 +248,11 @@ func (o *tool) readImage(t *testing.T) {
 	if err := os.WriteFile(path, photo.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	outside := filepath.Join(t.TempDir(), "secret.jpg")
-	if err := os.WriteFile(outside, photo.Bytes(), 0o600); err != nil {
+	root, err := moduleRoot()
+	if err != nil {
 		t.Fatal(err)
 	}
+	outside := filepath.Join(root, "go.mod")
 	shows := func(p string, wide int) {
 		t.Helper()
 		args, _ := json.Marshal(map[string]string{"file_path": p})

@@ -116,7 +116,7 @@ func unreadable(p place, err error) error {
 		}
 		return problemf("%q: no such file%s", path, hint)
 	case errors.Is(err, fs.ErrPermission):
-		return problemf("%q: %v: this tool may not read there (it reads below the workspace; copy the image into it, or ask the operator)", path, why)
+		return problemf("%q: %v: this tool may not read there (copy the image into the workspace, or ask the operator)", path, why)
 	}
 	return problemf("%q cannot be read: %v", path, why)
 }

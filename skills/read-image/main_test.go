@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"math"
 	"os"
 	"path/filepath"
@@ -412,6 +413,36 @@ func TestShrinkKeepsTheMean(t *testing.T) {
 					mean := want[c] * float64(dw) / float64(w) * float64(dh) / float64(h)
 					if d := float64(got.Pix[got.PixOffset(x, y)+c]) - mean; math.Abs(d) > 0.51 {
 						t.Fatalf("%d x %d to %d x %d: (%d, %d) channel %d is off by %v", w, h, dw, dh, x, y, c, d)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestRows: every kind of image gives the pixels that its At gives.
+func TestRows(t *testing.T) {
+	from := quarters(9, 4)
+	for i := range from.Pix {
+		from.Pix[i] = uint8(i * 37)
+	}
+	r := from.Rect
+	palette := color.Palette{color.Transparent, color.NRGBA{9, 200, 30, 255}, color.NRGBA{200, 10, 30, 100}}
+	for _, m := range []draw.Image{image.NewNRGBA(r), image.NewRGBA64(r), image.NewNRGBA64(r), image.NewGray(r), image.NewGray16(r), image.NewCMYK(r), image.NewPaletted(r, palette)} {
+		for y := range 4 {
+			for x := range 9 {
+				m.Set(x, y, color.NRGBA{uint8(x * 28), uint8(y * 80), 99, uint8(255 - x*y*9)})
+			}
+		}
+		row := rower(m)
+		for y := range 4 {
+			got := make([]uint8, 4*7)
+			row(y, 2, got)
+			for x := range 7 {
+				r, g, b, a := m.At(x+2, y).RGBA()
+				for c, want := range []uint32{r, g, b, a} {
+					if d := int(got[4*x+c]) - int(want>>8); d > 1 || d < -1 {
+						t.Fatalf("%T (%d, %d) channel %d: got %d, want %d", m, x+2, y, c, got[4*x+c], want>>8)
 					}
 				}
 			}

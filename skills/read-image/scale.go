@@ -177,13 +177,14 @@ func rower(img image.Image) func(y, x int, dst []uint8) {
 		return func(y, x int, dst []uint8) {
 			src := m.Pix[m.PixOffset(x, y):]
 			copy(dst, src)
-			for i := 0; i < len(dst); i += 4 {
-				if a := uint32(src[i+3]); a < 255 {
-					for c := range 3 {
-						dst[i+c] = uint8((uint32(src[i+c])*a + 127) / 255)
-					}
-				}
-			}
+			premultiply(dst)
+		}
+	case *image.RGBA64:
+		return func(y, x int, dst []uint8) { highBytes(dst, m.Pix[m.PixOffset(x, y):]) }
+	case *image.NRGBA64:
+		return func(y, x int, dst []uint8) {
+			highBytes(dst, m.Pix[m.PixOffset(x, y):])
+			premultiply(dst)
 		}
 	case *image.Paletted:
 		palette := make([][4]uint8, 256) // an index past the palette is transparent
@@ -209,5 +210,23 @@ func rower(img image.Image) func(y, x int, dst []uint8) {
 			c := at(x, y)
 			dst[i], dst[i+1], dst[i+2], dst[i+3] = uint8(c.R>>8), uint8(c.G>>8), uint8(c.B>>8), uint8(c.A>>8)
 		}
+	}
+}
+
+func premultiply(p []uint8) {
+	for i := 0; i < len(p); i += 4 {
+		if a := uint32(p[i+3]); a < 255 {
+			for c := range 3 {
+				p[i+c] = uint8((uint32(p[i+c])*a + 127) / 255)
+			}
+		}
+	}
+}
+
+// highBytes makes 8 bits of 16, the higher of which come first.
+func highBytes(dst, src []uint8) {
+	src = src[:2*len(dst)]
+	for i := range dst {
+		dst[i] = src[2*i]
 	}
 }

@@ -49,13 +49,25 @@ func detect(s string) []span {
 		case 'B', 'b':
 			spans, next = scheme(spans, s, i)
 		case 'A', 'd', 'e', 'g', 'h', 'n', 'p', 'r', 's', 'S', 'w', 'x', 'y':
-			if i == 0 || !alnum(s[i-1]) {
+			if (i == 0 || !alnum(s[i-1])) && begins(s[i:]) {
 				spans, next = token(spans, s, i)
 			}
 		}
 		i = next
 	}
 	return spans
+}
+
+// begins reports whether s may begin with a form. It is asked at every word.
+func begins(s string) bool {
+	if len(s) < 2 {
+		return false
+	}
+	switch s[:2] {
+	case "AG", "AI", "AK", "AS", "SG", "do", "ey", "gh", "gi", "gl", "hf", "np", "py", "rk", "sh", "sk", "wh", "xo", "ya":
+		return true
+	}
+	return false
 }
 
 // token takes out a token that is known by its prefix.
@@ -191,62 +203,69 @@ func assignment(spans []span, s string, i int) ([]span, int) {
 	return append(spans, span{at, stop}), stop
 }
 
+// Names of secrets: parts of a key wherever they stand, and whole words of it.
+var (
+	parts = [...]string{"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "authorization", "cookie",
+		"private", "credential", "session"}
+	words = [...]string{"otp", "pin", "pwd", "jwt"}
+)
+
 // Sensitive reports whether a value under this key is a secret by its name.
 func Sensitive(key string) bool {
-	for _, w := range []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "authorization",
-		"cookie", "private", "credential", "session"} {
-		if contains(key, w) {
-			return true
+	for i := range len(key) {
+		switch lower(key[i]) {
+		case 'a', 'c', 'p', 's', 't':
+			for _, w := range parts {
+				if begun(key[i:], w) > 0 {
+					return true
+				}
+			}
 		}
-	}
-	for _, w := range []string{"otp", "pin", "pwd", "jwt"} {
-		if word(key, w) {
-			return true
+		switch lower(key[i]) {
+		case 'j', 'o', 'p':
+			for _, w := range words {
+				if n := begun(key[i:], w); n == len(w) && wordAt(key, i, i+n) {
+					return true
+				}
+			}
 		}
 	}
 	return false
 }
 
-// contains reports whether key holds the lower-case word, ignoring case and
-// the separators "_", "-" and ".".
+// contains reports whether key holds the lower-case word.
 func contains(key, word string) bool {
 	for i := range len(key) {
-		n := 0
-		for k := i; k < len(key) && n < len(word); k++ {
-			c := key[k]
-			if c == '_' || c == '-' || c == '.' {
-				if n == 0 {
-					break
-				}
-				continue
-			}
-			if lower(c) != word[n] {
-				break
-			}
-			n++
-		}
-		if n == len(word) {
+		if begun(key[i:], word) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// word reports whether the lower-case w is a whole word of key, where words
-// are parted by separators, digits and a change to upper case.
-func word(key, w string) bool {
-	for i := 0; i+len(w) <= len(key); i++ {
-		if !strings.EqualFold(key[i:i+len(w)], w) {
-			continue
-		}
-		starts := i == 0 || !letter(key[i-1]) || upper(key[i]) && !upper(key[i-1])
-		end := i + len(w)
-		ends := end == len(key) || !letter(key[end]) || upper(key[end]) && !upper(key[end-1])
-		if starts && ends {
-			return true
+// begun returns how many bytes of key spell the lower-case word at its start,
+// ignoring case and the separators "_", "-" and "." between letters, or 0.
+func begun(key, word string) int {
+	n := 0
+	for k := range len(key) {
+		switch c := lower(key[k]); {
+		case c == word[n]:
+			if n++; n == len(word) {
+				return k + 1
+			}
+		case n == 0 || c != '_' && c != '-' && c != '.':
+			return 0
 		}
 	}
-	return false
+	return 0
+}
+
+// wordAt reports whether key[from:to] is a whole word of key, where words are
+// parted by separators, digits and a change to upper case.
+func wordAt(key string, from, to int) bool {
+	starts := from == 0 || !letter(key[from-1]) || upper(key[from]) && !upper(key[from-1])
+	ends := to == len(key) || !letter(key[to]) || upper(key[to]) && !upper(key[to-1])
+	return starts && ends
 }
 
 // wordEnd returns where the run of bytes that may belong to a URL ends.

@@ -84,6 +84,18 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestEveryFormIsFound(t *testing.T) {
+	for _, f := range forms {
+		tail := strings.Repeat("a", f.tail)
+		if got := (Redactor{}).Text("<"+f.prefix+tail+">", 1000); got != "<"+Mark+">" {
+			t.Errorf("%s: %q", f.prefix, got)
+		}
+		if short := "<" + f.prefix + tail[1:] + ">"; (Redactor{}).Text(short, 1000) != short {
+			t.Errorf("%s: %q is taken for a token", f.prefix, short)
+		}
+	}
+}
+
 // TestTextCutsAfterItRedacts makes sure that no part of a secret is left
 // because the text was cut in it.
 func TestTextCutsAfterItRedacts(t *testing.T) {

@@ -50,7 +50,7 @@ const (
 func Build(t testing.TB, form Form) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "probe")
-	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out}
 	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if form != Native {
 		env = append(env, "GOOS=wasip1", "GOARCH=wasm")

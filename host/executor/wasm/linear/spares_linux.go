@@ -10,7 +10,7 @@ import (
 
 const (
 	minReserve = 64 << 10 // bytes of address space
-	maxSpare   = 8        // blocks kept for each size
+	maxSpare   = 4        // blocks kept for each size
 	maxDirty   = 4 << 20  // bytes that are zeroed by hand; above it the kernel is asked for new pages
 )
 
