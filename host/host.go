@@ -85,7 +85,8 @@ func Open(c config.Config, o Options) (*Host, error) {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	var err error
 	if h.session, err = session.New(session.Options{Workspace: c.Workspace.Dir, Explicit: c.Workspace.Explicit, Home: c.Paths.Home,
-		Private: []string{c.Paths.State, c.Paths.Audit, c.Paths.Cache, c.Paths.Policy}}); err != nil {
+		Private:  []string{c.Paths.State, c.Paths.Audit, c.Paths.Cache, c.Paths.Policy},
+		ReadOnly: append([]string{c.Paths.File}, c.Skills...)}); err != nil {
 		return nil, err
 	}
 	if h.policy, err = policy.Watch(c.Paths.Policy, h.policyChanged); err != nil {
@@ -93,7 +94,7 @@ func Open(c config.Config, o Options) (*Host, error) {
 	}
 	h.audit = newRecord(audit.Options{Dir: c.Paths.Audit, Key: c.Paths.AuditKey(), Durability: c.Audit.Durability, Params: c.Audit.Params,
 		Version: o.Version, MaxSize: c.Audit.Rotate, Secrets: h.secrets.values})
-	h.store = memory.New()
+	h.store = memory.Open()
 	if c.Store.Backend == "sqlite" {
 		h.store = sqlite.Open(filepath.Join(c.Paths.State, "state.db"))
 	}

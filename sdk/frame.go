@@ -16,8 +16,11 @@ type Frame struct {
 	Blobs  [][]byte
 }
 
-// MaxHeader bounds the header of a frame, in bytes.
-const MaxHeader = 16 << 20
+// Bounds of a frame.
+const (
+	MaxHeader = 16 << 20 // bytes of the header
+	MaxBlobs  = 4096
+)
 
 var errFrame = errors.New("malformed frame")
 
@@ -71,6 +74,9 @@ func ParseFrame(b []byte) (Frame, error) {
 	}
 	if err := json.Unmarshal(f.Header, &h); err != nil {
 		return Frame{}, fmt.Errorf("%w: %w", errFrame, err)
+	}
+	if len(h.Blobs) > MaxBlobs {
+		return Frame{}, errFrame
 	}
 	for _, l := range h.Blobs {
 		if uint64(l) > uint64(len(rest)) {

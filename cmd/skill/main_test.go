@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // built is what the tests of this package share: the real binary, made as
@@ -67,7 +66,6 @@ func build(dir string) error {
 		{nil, []string{"build", "-trimpath", "-ldflags=-s -w -X main.version=test", "-o", built.skill, "./cmd/skill"}},
 		{[]string{"GOOS=wasip1", "GOARCH=wasm"}, []string{"build", "-trimpath", "-o", filepath.Join(slow, "slow.wasm"), "./cmd/skill/testdata/slow"}},
 	} {
-		start := time.Now(); defer func() { fmt.Println(step.args, time.Since(start)) }()
 		cmd := exec.Command("go", step.args...)
 		cmd.Dir = tree
 		cmd.Env = append(cmd.Environ(), append(step.env, "CGO_ENABLED=0", "GOWORK=off")...)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"image"
+	"image/png"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -20,25 +22,23 @@ import (
 //
 //	exits N skill ARGS…     runs the binary and wants exit status N
 //	install NAME…           copies example skills into $H/skills
-//	replace FILE OLD NEW    replaces the only OLD in the file (a pattern of names)
+//	replace FILES OLD NEW   replaces the only OLD in the files of that pattern
+//	dropfirst FILES         removes the first file of that pattern
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		Deadline:            time.Now().Add(5 * time.Minute),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "install": install, "replace": replace},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "install": install, "replace": replace, "dropfirst": dropFirst},
 		Setup: func(e *testscript.Env) error {
 			work, err := filepath.EvalSymlinks(e.WorkDir)
 			if err != nil {
 				return err
 			}
 			home := filepath.Join(work, "home")
-			user := filepath.Join(work, "user")
-			for _, dir := range []string{home, user} {
-				if err := os.MkdirAll(dir, 0o700); err != nil {
-					return err
-				}
+			if err := os.MkdirAll(home, 0o700); err != nil {
+				return err
 			}
 			// The host refuses settings that others may write, which with some
 			// umasks is what the runner extracts.
@@ -58,11 +58,22 @@ func TestScript(t *testing.T) {
 			e.Setenv("H", home)
 			e.Setenv("W", work)
 			e.Setenv("SKILL_HOME", home)
-			e.Setenv("HOME", user)
+			e.Setenv("HOME", built.dir) // a workspace must not hold it
 			e.Setenv("PATH", built.bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
+			if err := writePNG(filepath.Join(work, "dot.png")); err != nil {
+				return err
+			}
 			return linkCache(home)
 		},
 	})
+}
+
+func writePNG(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(png.Encode(f, image.NewGray(image.Rect(0, 0, 4, 3))), f.Close())
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -114,4 +125,16 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 	if changed != 1 {
 		ts.Fatalf("%q is in %d files of %v", args[1], changed, files)
 	}
+}
+
+func dropFirst(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: dropfirst FILES")
+	}
+	files, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(files) < 2 {
+		ts.Fatalf("%d files", len(files))
+	}
+	ts.Check(os.Remove(files[0]))
 }

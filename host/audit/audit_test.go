@@ -257,6 +257,32 @@ func TestEndAlwaysFitsItsRoom(t *testing.T) {
 	}
 }
 
+// TestSecretsNeverReachTheFile puts secrets into every field that a guest or a
+// client has a hand in, in both modes of parameters.
+func TestSecretsNeverReachTheFile(t *testing.T) {
+	for mode, want := range map[string]string{
+		"shape":    `"params":{"shape":["url:string:26","?:number","password:string:7"],`,
+		"redacted": `"params":{"values":{"url":"https://[redacted]@h/?[redacted]","[redacted]":1,"password":"[redacted]"},`,
+	} {
+		dir := logDir(t)
+		f := open(t, Options{Dir: dir, Params: mode, Secrets: func() []string { return []string{"hunter2"} }})
+		denial := &sdk.Denial{Resource: "https://u:pw9@h/?q=pw9", Allow: `network = ["hunter2.example"]`}
+		appendAll(t, f, Event{Type: TypeRefuse, Client: "c hunter2", Error: "Get https://u:pw9@h/?q=pw9: hunter2", Target: "https://h/x?sig=pw9",
+			Note: "hunter2", Denied: denial, Params: []byte(`{"url":"https://u:pw9@h/?q=pw9&xyz","hunter2":1,"password":"letmein"}`)})
+		closeLog(t, f)
+		b := readFile(t, logFiles(t, dir)[0])
+		for _, secret := range []string{"hunter2", "pw9", "letmein"} {
+			if bytes.Contains(b, []byte(secret)) {
+				t.Errorf("%s: %q is in %s", mode, secret, b)
+			}
+		}
+		if !bytes.Contains(b, []byte(want)) {
+			t.Errorf("%s: no %s in %s", mode, want, b)
+		}
+		records(t, dir, Filter{}) // and it can be read
+	}
+}
+
 // BenchmarkAppend takes the two records of one call; the medians of each are
 // reported beside their sum.
 func BenchmarkAppend(b *testing.B) {

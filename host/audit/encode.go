@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"hash"
 	"strconv"
+	"strings"
 
 	"github.com/skillhost/skill/host/audit/redact"
 )
@@ -39,46 +40,45 @@ func newEncoder(key []byte, values bool) *encoder {
 // result is valid until the next encode.
 func (n *encoder) encode(e *Event) []byte {
 	n.buf = n.buf[:0]
-	n.field("type", string(e.Type), maxID)
-	n.field("call", e.Call, maxID)
-	n.field("parent", e.Parent, maxID)
-	n.field("trace", e.Trace, maxID)
-	n.field("caller", e.Caller, maxCaller)
-	n.text("client", e.Client, maxID)
-	n.field("session", e.Session, maxID)
-	n.field("skill", e.Skill, maxID)
-	n.field("digest", e.Digest, maxID)
-	n.field("tool", e.Tool, maxID)
-	n.field("runtime", e.Runtime, maxID)
-	n.field("level", e.Level, maxID)
-	n.field("decision", e.Decision, maxID)
-	n.field("kind", string(e.Kind), maxID)
-	n.text("error", e.Error, maxText)
+	n.field(`,"type":`, string(e.Type), maxID)
+	n.field(`,"call":`, e.Call, maxID)
+	n.field(`,"parent":`, e.Parent, maxID)
+	if isTrace(e.Trace) {
+		n.field(`,"trace":`, e.Trace, maxID)
+	} else {
+		n.text(`,"trace":`, e.Trace, maxID)
+	}
+	n.field(`,"caller":`, e.Caller, maxCaller)
+	n.text(`,"client":`, e.Client, maxID)
+	n.field(`,"session":`, e.Session, maxID)
+	n.field(`,"skill":`, e.Skill, maxID)
+	n.field(`,"digest":`, e.Digest, maxID)
+	n.text(`,"tool":`, e.Tool, maxID)
+	n.field(`,"runtime":`, e.Runtime, maxID)
+	n.field(`,"level":`, e.Level, maxID)
+	n.field(`,"decision":`, e.Decision, maxID)
+	n.field(`,"kind":`, string(e.Kind), maxID)
+	n.text(`,"error":`, e.Error, maxText)
 	n.denied(e)
-	n.field("access", e.Access, maxID)
-	n.text("target", e.Target, maxText)
+	n.field(`,"access":`, e.Access, maxID)
+	n.text(`,"target":`, e.Target, maxText)
 	if e.Count > 1 {
-		n.number("count", int64(e.Count))
+		n.number(`,"count":`, int64(e.Count))
 	}
 	if e.Params != nil {
 		n.params(e.Params)
 	}
-	n.number("duration", int64(e.Duration))
-	n.number("bytes", e.Bytes)
-	n.text("note", e.Note, maxNote)
+	n.number(`,"duration":`, int64(e.Duration))
+	n.number(`,"bytes":`, e.Bytes)
+	n.text(`,"note":`, e.Note, maxNote)
 	return n.buf
 }
 
-func (n *encoder) name(name string) {
-	n.buf = append(n.buf, ',', '"')
-	n.buf = append(n.buf, name...)
-	n.buf = append(n.buf, '"', ':')
-}
-
-// field writes a string that the host chose.
+// field writes a string that the host chose. name is the member's, with what
+// encloses it: `,"call":`.
 func (n *encoder) field(name, value string, limit int) {
 	if value != "" {
-		n.name(name)
+		n.buf = append(n.buf, name...)
 		n.buf = redact.AppendQuoted(n.buf, value, limit)
 	}
 }
@@ -90,9 +90,15 @@ func (n *encoder) text(name, value string, limit int) {
 	}
 }
 
+// isTrace reports whether s is made as a traceparent is, which saves looking
+// for secrets in it on every call.
+func isTrace(s string) bool {
+	return len(s) == 55 && strings.Trim(s, "0123456789abcdef-") == ""
+}
+
 func (n *encoder) number(name string, value int64) {
 	if value != 0 {
-		n.name(name)
+		n.buf = append(n.buf, name...)
 		n.buf = strconv.AppendInt(n.buf, value, 10)
 	}
 }
@@ -105,11 +111,11 @@ func (n *encoder) denied(e *Event) {
 	}
 	n.buf = append(n.buf, `,"denied":{"capability":`...)
 	n.buf = redact.AppendQuoted(n.buf, d.Capability, maxID)
-	n.text("resource", d.Resource, maxNote)
-	n.field("layer", d.Layer, maxID)
-	n.field("file", d.File, maxPlace)
-	n.number("line", int64(d.Line))
-	n.text("allow", d.Allow, maxPlace)
+	n.text(`,"resource":`, d.Resource, maxNote)
+	n.field(`,"layer":`, d.Layer, maxID)
+	n.field(`,"file":`, d.File, maxPlace)
+	n.number(`,"line":`, int64(d.Line))
+	n.text(`,"allow":`, d.Allow, maxPlace)
 	n.buf = append(n.buf, '}')
 }
 
@@ -128,7 +134,7 @@ func (n *encoder) params(raw []byte) {
 	if !whole {
 		n.buf = append(n.buf, `,"partial":true`...)
 	}
-	n.number("size", int64(len(raw)))
+	n.number(`,"size":`, int64(len(raw)))
 	n.buf = append(n.buf, `,"digest":"`...)
 	n.mac.Reset()
 	n.mac.Write(raw)
@@ -139,7 +145,7 @@ func (n *encoder) params(raw []byte) {
 // closing returns the body of a close line.
 func closing(note string) []byte {
 	n := encoder{}
-	n.field("type", string(TypeClose), maxID)
-	n.field("note", note, maxNote)
+	n.field(`,"type":`, string(TypeClose), maxID)
+	n.field(`,"note":`, note, maxNote)
 	return n.buf
 }

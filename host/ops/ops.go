@@ -120,6 +120,10 @@ type job struct {
 	slots chan struct{} // requests under way
 }
 
+// Knows reports whether there is an operation op, so that an executor can
+// answer ENOSYS at once.
+func (j *job) Knows(op string) bool { return j.table.ops[op] != nil }
+
 // Do performs one operation (executor.Ops).
 func (j *job) Do(ctx context.Context, f sdk.Frame) ([]byte, error) {
 	var h header

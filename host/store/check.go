@@ -1,24 +1,23 @@
 package store
 
 import (
+	"fmt"
+
 	"github.com/skillhost/skill/sdk"
 )
 
-// Check refuses keys and values that no backend takes. Backends call it first,
-// so that all have the same bounds.
-func Check(bucket, key string, value []byte) error {
+// Check returns an error if a backend must refuse the arguments of op: kind
+// sdk.Invalid for an empty bucket or key, sdk.Limit for what is over the
+// bounds. All backends ask it, so that they agree.
+func Check(op, bucket, key string, value []byte) error {
 	switch {
 	case bucket == "" || key == "":
-		return &sdk.Error{Kind: sdk.Invalid, Op: "store", What: "a bucket or key is empty"}
+		return &sdk.Error{Kind: sdk.Invalid, Op: op, What: "an empty bucket or key"}
 	case len(bucket) > MaxKey || len(key) > MaxKey:
-		return &sdk.Error{Kind: sdk.Limit, Op: "store", What: "a bucket or key is over 1 KiB"}
+		return &sdk.Error{Kind: sdk.Limit, Op: op, What: fmt.Sprintf("a key of %d bytes in a bucket name of %d", len(key), len(bucket)),
+			Hint: fmt.Sprintf("at most %d each", MaxKey)}
 	case len(value) > MaxValue:
-		return &sdk.Error{Kind: sdk.Limit, Op: "store", What: "a value is over 16 MiB"}
+		return &sdk.Error{Kind: sdk.Limit, Op: op, What: fmt.Sprintf("a value of %d bytes", len(value)), Hint: fmt.Sprintf("at most %d", MaxValue)}
 	}
 	return nil
-}
-
-// Closed is the error of a Store after Close.
-func Closed() error {
-	return &sdk.Error{Kind: sdk.Unavailable, Op: "store", What: "the store is closed"}
 }

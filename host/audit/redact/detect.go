@@ -20,6 +20,10 @@ var forms = [...]form{
 	{"ya29.", 16}, // Google OAuth
 }
 
+// trigger holds the bytes at which a rule of detect may apply.
+var trigger = [256]bool{':': true, '=': true, '-': true, 'B': true, 'b': true, 'A': true, 'd': true, 'e': true, 'g': true, 'h': true,
+	'n': true, 'p': true, 'r': true, 's': true, 'S': true, 'w': true, 'x': true, 'y': true}
+
 // detect returns what looks like a secret in s. It reads s once: no rule looks
 // further than a fixed distance unless it then consumes what it looked at.
 func detect(s string) []span {
@@ -27,6 +31,10 @@ func detect(s string) []span {
 	urlEnd := 0 // the end of the URL that i is in
 	for i := 0; i < len(s); {
 		next := i + 1
+		if !trigger[s[i]] {
+			i = next
+			continue
+		}
 		switch s[i] {
 		case ':':
 			if strings.HasPrefix(s[i:], "://") {
@@ -48,7 +56,7 @@ func detect(s string) []span {
 			spans, next = pem(spans, s, i)
 		case 'B', 'b':
 			spans, next = scheme(spans, s, i)
-		case 'A', 'd', 'e', 'g', 'h', 'n', 'p', 'r', 's', 'S', 'w', 'x', 'y':
+		default:
 			if (i == 0 || !alnum(s[i-1])) && begins(s[i:]) {
 				spans, next = token(spans, s, i)
 			}

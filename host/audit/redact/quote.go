@@ -4,6 +4,14 @@ import "unicode/utf8"
 
 const hexDigits = "0123456789abcdef"
 
+// escaped holds the bytes that are not always written as they are.
+var escaped = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
+	}
+	return t
+}()
+
 // AppendQuoted appends s to dst as a JSON string of at most max bytes between
 // its quotes; what does not fit is replaced by "…". Controls, invalid UTF-8 and the
 // characters that reorder or hide text on a terminal are escaped, so that the
@@ -11,7 +19,7 @@ const hexDigits = "0123456789abcdef"
 func AppendQuoted(dst []byte, s string, max int) []byte {
 	dst = append(dst, '"')
 	plain := 0
-	for plain < len(s) && s[plain] >= ' ' && s[plain] < 0x7f && s[plain] != '"' && s[plain] != '\\' {
+	for plain < len(s) && !escaped[s[plain]] {
 		plain++
 	}
 	if plain == len(s) && plain <= max {

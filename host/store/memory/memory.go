@@ -1,22 +1,25 @@
-// Package memory is a store that forgets: for tests, and for hosts that must
-// leave nothing behind. It is not shared between processes.
+// Package memory keeps state in the memory of one process, for tests and for
+// hosts that are to leave nothing behind. It knows nothing of what the keys
+// mean, and nothing outlives Close.
 package memory
 
 import (
-	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/skillhost/skill/host/store"
+	"github.com/skillhost/skill/sdk"
 )
 
-// A Store is a store.Store in memory.
+// A Store is a store.Store without a file behind it.
 type Store struct {
 	mu      sync.Mutex
 	buckets map[string]map[string]item
-	version int64
+	version int64 // the last one given
 	closed  bool
 }
 
@@ -25,51 +28,50 @@ type item struct {
 	version int64
 }
 
-var _ store.Store = (*Store)(nil)
+// Open returns an empty Store.
+func Open() *Store { return &Store{buckets: map[string]map[string]item{}} }
 
-// New returns an empty Store.
-func New() *Store { return &Store{buckets: map[string]map[string]item{}} }
-
-// lock locks s, unless it is closed or ctx is done.
-func (s *Store) lock(ctx context.Context) error {
+// enter locks s for op unless op cannot be done at all. Whoever gets nil has
+// to unlock.
+func (s *Store) enter(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
-		return err
+		return &sdk.Error{Kind: sdk.Canceled, Op: op, What: "the caller went away", Err: err}
 	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return store.Closed()
+		return &sdk.Error{Kind: sdk.Unavailable, Op: op, What: "the store is closed"}
 	}
 	return nil
 }
 
-// Get implements store.Store.
+// Get is store.Store's.
 func (s *Store) Get(ctx context.Context, bucket, key string) ([]byte, int64, error) {
-	if err := store.Check(bucket, key, nil); err != nil {
+	if err := store.Check("memory.Get", bucket, key, nil); err != nil {
 		return nil, 0, err
 	}
-	if err := s.lock(ctx); err != nil {
+	if err := s.enter(ctx, "memory.Get"); err != nil {
 		return nil, 0, err
 	}
 	defer s.mu.Unlock()
-	i, ok := s.buckets[bucket][key]
+	it, ok := s.buckets[bucket][key]
 	if !ok {
-		return nil, 0, store.ErrAbsent
+		return nil, 0, fmt.Errorf("memory.Get: %w", store.ErrAbsent)
 	}
-	return bytes.Clone(i.value), i.version, nil
+	return slices.Clone(it.value), it.version, nil
 }
 
-// Put implements store.Store.
+// Put is store.Store's.
 func (s *Store) Put(ctx context.Context, bucket, key string, value []byte, old int64) (int64, error) {
-	if err := store.Check(bucket, key, value); err != nil {
+	if err := store.Check("memory.Put", bucket, key, value); err != nil {
 		return 0, err
 	}
-	if err := s.lock(ctx); err != nil {
+	if err := s.enter(ctx, "memory.Put"); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
 	if old != store.Any && s.buckets[bucket][key].version != old {
-		return 0, store.ErrConflict
+		return 0, fmt.Errorf("memory.Put: %w", store.ErrConflict)
 	}
 	if s.buckets[bucket] == nil {
 		s.buckets[bucket] = map[string]item{}
@@ -79,48 +81,46 @@ func (s *Store) Put(ctx context.Context, bucket, key string, value []byte, old i
 	return s.version, nil
 }
 
-// Delete implements store.Store.
+// Delete is store.Store's.
 func (s *Store) Delete(ctx context.Context, bucket, key string, old int64) error {
-	if err := store.Check(bucket, key, nil); err != nil {
+	if err := store.Check("memory.Delete", bucket, key, nil); err != nil {
 		return err
 	}
-	if err := s.lock(ctx); err != nil {
+	if err := s.enter(ctx, "memory.Delete"); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	i, ok := s.buckets[bucket][key]
-	if old != store.Any && (!ok || i.version != old) {
-		return store.ErrConflict
+	it, ok := s.buckets[bucket][key]
+	if old != store.Any && (!ok || it.version != old) {
+		return fmt.Errorf("memory.Delete: %w", store.ErrConflict)
 	}
 	delete(s.buckets[bucket], key)
 	return nil
 }
 
-// List implements store.Store.
+// List is store.Store's.
 func (s *Store) List(ctx context.Context, bucket, prefix, after string, n int) ([]store.Item, error) {
-	if err := s.lock(ctx); err != nil {
+	if err := s.enter(ctx, "memory.List"); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	var keys []string
-	for k := range s.buckets[bucket] {
-		if strings.HasPrefix(k, prefix) && k > after {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
 	var items []store.Item
-	for _, k := range keys[:min(max(n, 0), len(keys))] {
-		i := s.buckets[bucket][k]
-		items = append(items, store.Item{Key: k, Value: bytes.Clone(i.value), Version: i.version})
+	for _, key := range slices.Sorted(maps.Keys(s.buckets[bucket])) {
+		if len(items) >= n {
+			break
+		}
+		if strings.HasPrefix(key, prefix) && key > after {
+			it := s.buckets[bucket][key]
+			items = append(items, store.Item{Key: key, Value: slices.Clone(it.value), Version: it.version})
+		}
 	}
 	return items, nil
 }
 
-// Close implements store.Store.
+// Close forgets everything.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.closed, s.buckets = true, nil
 	return nil
 }

@@ -1,5 +1,6 @@
-// Package sqlite keeps a store in an SQLite file, which all hosts of a user
-// share. It knows nothing of what is kept.
+// Package sqlite keeps state in one SQLite file that all processes of a user
+// share. It survives their being killed. It knows nothing of what the keys
+// mean.
 package sqlite
 
 import (
@@ -7,207 +8,168 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"sync"
-
-	"modernc.org/sqlite"
-	lib "modernc.org/sqlite/lib"
 
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/sdk"
 )
 
-// schema is the first and so far only version of the tables. user_version
-// counts them.
-const (
-	version = 1
-	schema  = `
-CREATE TABLE kv (
-	bucket  BLOB NOT NULL,
-	key     BLOB NOT NULL,
-	value   BLOB NOT NULL,
-	version INTEGER NOT NULL,
-	PRIMARY KEY (bucket, key)
-) WITHOUT ROWID;
-CREATE TABLE counter (n INTEGER NOT NULL);
-INSERT INTO counter VALUES (0);
-PRAGMA user_version = 1;`
-)
-
-// A Store is a store.Store in a file.
+// A Store is a store.Store in a file. A write that is canceled while it is
+// under way may or may not have been done.
 type Store struct {
-	file string
+	path    string
+	writing chan struct{} // held by whoever writes: waiting here is fairer than in the file
 
 	mu     sync.Mutex
-	db     *sql.DB
+	db     *database // nil until it is needed
 	closed bool
 }
 
-var _ store.Store = (*Store)(nil)
+// Open returns the Store in the file at path. The file is not touched before
+// the first use, which makes it if it is not there and reports what is wrong
+// with it. A file that is damaged is never replaced.
+func Open(path string) *Store {
+	return &Store{path: path, writing: make(chan struct{}, 1)}
+}
 
-// Open returns the Store in file. The file is opened, and made if need be, at
-// the first use, so that a host which needs no state does not wait for it.
-func Open(file string) *Store { return &Store{file: file} }
-
-// open returns the database. A failure is tried again at the next use.
-func (s *Store) open(ctx context.Context) (*sql.DB, error) {
+// use returns the database, opened.
+func (s *Store) use(ctx context.Context, op string) (*database, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, canceled(op, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, store.Closed()
+		return nil, &sdk.Error{Kind: sdk.Unavailable, Op: op, What: "the store is closed"}
 	}
-	if s.db != nil {
-		return s.db, nil
+	if s.db == nil {
+		db, err := openDatabase(ctx, s.path)
+		if err != nil {
+			return nil, s.failed(ctx, op, err)
+		}
+		s.db = db
 	}
-	// SQLite would make the file readable by others.
-	f, err := os.OpenFile(s.file, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, s.unavailable(err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, s.unavailable(err)
-	}
-	name := "file:" + (&url.URL{Path: s.file}).EscapedPath() + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
-	db, err := sql.Open("sqlite", name)
-	if err != nil {
-		return nil, s.unavailable(err)
-	}
-	db.SetMaxOpenConns(4)
-	if err := s.migrate(ctx, db); err != nil {
-		return nil, errors.Join(s.unavailable(err), db.Close())
-	}
-	s.db = db
-	return db, nil
+	return s.db, nil
 }
 
-// migrate brings the tables up to date, one process at a time.
-func (s *Store) migrate(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // after a Commit it has nothing to do
-	var have int
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
-		return err
-	}
-	switch {
-	case have > version:
-		return fmt.Errorf("it was written by a newer version of skill (tables %d, known %d)", have, version)
-	case have == version:
-		return nil
-	}
-	if _, err := tx.ExecContext(ctx, schema); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// Get implements store.Store.
+// Get is store.Store's.
 func (s *Store) Get(ctx context.Context, bucket, key string) (value []byte, version int64, err error) {
-	if err := store.Check(bucket, key, nil); err != nil {
+	const op = "sqlite.Get"
+	if err := store.Check(op, bucket, key, nil); err != nil {
 		return nil, 0, err
 	}
-	db, err := s.open(ctx)
+	db, err := s.use(ctx, op)
 	if err != nil {
 		return nil, 0, err
 	}
-	err = db.QueryRowContext(ctx, "SELECT value, version FROM kv WHERE bucket = ? AND key = ?", []byte(bucket), []byte(key)).Scan(&value, &version)
+	err = retry(ctx, func() error {
+		return db.get.QueryRowContext(ctx, []byte(bucket), []byte(key)).Scan(&value, &version)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, 0, store.ErrAbsent
+		return nil, 0, fmt.Errorf("%s: %w", op, store.ErrAbsent)
 	}
-	return value, version, s.wrap(ctx, err)
+	if err != nil {
+		return nil, 0, s.failed(ctx, op, err)
+	}
+	return value, version, nil
 }
 
-// Put implements store.Store.
-func (s *Store) Put(ctx context.Context, bucket, key string, value []byte, old int64) (now int64, err error) {
-	if err := store.Check(bucket, key, value); err != nil {
+// Put is store.Store's.
+func (s *Store) Put(ctx context.Context, bucket, key string, value []byte, old int64) (int64, error) {
+	const op = "sqlite.Put"
+	if err := store.Check(op, bucket, key, value); err != nil {
 		return 0, err
 	}
 	if value == nil {
-		value = []byte{}
+		value = []byte{} // nil would be NULL
 	}
-	err = s.change(ctx, bucket, key, old, func(tx *sql.Tx) error {
-		if err := tx.QueryRowContext(ctx, "UPDATE counter SET n = n + 1 RETURNING n").Scan(&now); err != nil {
-			return err
+	r, err := s.write(ctx, op, func(db *database) (sql.Result, error) {
+		switch old {
+		case store.Any:
+			return db.putAny.ExecContext(ctx, []byte(bucket), []byte(key), value)
+		case 0:
+			return db.putNew.ExecContext(ctx, []byte(bucket), []byte(key), value)
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO kv VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value, version = excluded.version",
-			[]byte(bucket), []byte(key), value, now)
-		return err
+		return db.putOver.ExecContext(ctx, value, []byte(bucket), []byte(key), old)
 	})
 	if err != nil {
 		return 0, err
 	}
-	return now, nil
+	version, err := r.LastInsertId()
+	if err != nil {
+		return 0, s.failed(ctx, op, err)
+	}
+	return version, nil
 }
 
-// Delete implements store.Store.
+// Delete is store.Store's.
 func (s *Store) Delete(ctx context.Context, bucket, key string, old int64) error {
-	if err := store.Check(bucket, key, nil); err != nil {
+	const op = "sqlite.Delete"
+	if err := store.Check(op, bucket, key, nil); err != nil {
 		return err
 	}
-	if old == 0 {
-		return store.ErrConflict // what is absent cannot be deleted
-	}
-	return s.change(ctx, bucket, key, old, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM kv WHERE bucket = ? AND key = ?", []byte(bucket), []byte(key))
-		return err
+	_, err := s.write(ctx, op, func(db *database) (sql.Result, error) {
+		if old == store.Any {
+			return db.deleteAny.ExecContext(ctx, []byte(bucket), []byte(key))
+		}
+		return db.deleteOver.ExecContext(ctx, []byte(bucket), []byte(key), old)
 	})
+	if old == store.Any && errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
-// change runs do in a transaction if the key's version is still old.
-func (s *Store) change(ctx context.Context, bucket, key string, old int64, do func(*sql.Tx) error) error {
-	db, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	tx, err := db.BeginTx(ctx, nil) // takes the write lock at once
-	if err != nil {
-		return s.wrap(ctx, err)
-	}
-	defer tx.Rollback() //nolint:errcheck // after a Commit it has nothing to do
-	if old != store.Any {
-		var now int64
-		err := tx.QueryRowContext(ctx, "SELECT version FROM kv WHERE bucket = ? AND key = ?", []byte(bucket), []byte(key)).Scan(&now)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return s.wrap(ctx, err)
-		}
-		if now != old {
-			return store.ErrConflict
-		}
-	}
-	if err := do(tx); err != nil {
-		return s.wrap(ctx, err)
-	}
-	return s.wrap(ctx, tx.Commit())
-}
-
-// List implements store.Store.
-func (s *Store) List(ctx context.Context, bucket, prefix, after string, n int) (items []store.Item, err error) {
-	db, err := s.open(ctx)
+// write runs one statement. It fails with store.ErrConflict if no row was
+// changed.
+func (s *Store) write(ctx context.Context, op string, do func(*database) (sql.Result, error)) (sql.Result, error) {
+	db, err := s.use(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := db.QueryContext(ctx, "SELECT key, value, version FROM kv WHERE bucket = ? AND key >= ? AND key > ? AND substr(key, 1, ?) = ? ORDER BY key LIMIT ?",
-		[]byte(bucket), []byte(prefix), []byte(after), len(prefix), []byte(prefix), max(n, 0))
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return nil, canceled(op, ctx.Err())
+	}
+	var r sql.Result
+	err = retry(ctx, func() (err error) {
+		r, err = do(db)
+		return err
+	})
 	if err != nil {
-		return nil, s.wrap(ctx, err)
+		return nil, s.failed(ctx, op, err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var key []byte
-		var i store.Item
-		if err := rows.Scan(&key, &i.Value, &i.Version); err != nil {
-			return nil, s.wrap(ctx, err)
-		}
-		i.Key = string(key)
-		items = append(items, i)
+	n, err := r.RowsAffected()
+	if err != nil {
+		return nil, s.failed(ctx, op, err)
 	}
-	return items, s.wrap(ctx, rows.Err())
+	if n == 0 {
+		return nil, fmt.Errorf("%s: %w", op, store.ErrConflict)
+	}
+	return r, nil
 }
 
-// Close implements store.Store.
+// List is store.Store's.
+func (s *Store) List(ctx context.Context, bucket, prefix, after string, n int) ([]store.Item, error) {
+	const op = "sqlite.List"
+	db, err := s.use(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	var items []store.Item
+	err = retry(ctx, func() error {
+		items = nil
+		return db.scan(ctx, &items, bucket, prefix, after, max(0, n)) // a negative LIMIT is none
+	})
+	if err != nil {
+		return nil, s.failed(ctx, op, err)
+	}
+	return items, nil
+}
+
+// Close gives the file back.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,27 +177,22 @@ func (s *Store) Close() error {
 	if s.db == nil {
 		return nil
 	}
-	db := s.db
+	err := s.db.Close()
 	s.db = nil
-	return db.Close()
+	if err != nil {
+		return s.failed(context.Background(), "sqlite.Close", err)
+	}
+	return nil
 }
 
-// wrap gives err a kind. A context's error stays what it is.
-func (s *Store) wrap(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
+// failed says what an error of the database means to its reader.
+func (s *Store) failed(ctx context.Context, op string, err error) error {
+	if cerr := ctx.Err(); cerr != nil {
+		return canceled(op, cerr)
 	}
-	return s.unavailable(err)
+	return &sdk.Error{Kind: sdk.Unavailable, Op: op, What: fmt.Sprintf("store %q", s.path), Err: err, Hint: hintFor(err)}
 }
 
-func (s *Store) unavailable(err error) error {
-	hint := ""
-	var se *sqlite.Error
-	if errors.As(err, &se) && (se.Code()&0xff == lib.SQLITE_CORRUPT || se.Code()&0xff == lib.SQLITE_NOTADB) {
-		hint = "the file is damaged: move it away to start afresh, or restore it"
-	}
-	return &sdk.Error{Kind: sdk.Unavailable, Op: "store", What: s.file, Err: err, Hint: hint}
+func canceled(op string, err error) error {
+	return &sdk.Error{Kind: sdk.Canceled, Op: op, What: "the caller went away", Err: err}
 }

@@ -94,6 +94,7 @@ var attacks = []struct {
 	{"guest_symlink_deep_out", func(h *house) sys.Errno { return h.fs.Symlink("../../../out", "/workspace/sub/deep/l") }, sys.EPERM},
 	{"guest_symlink_other_root", func(h *house) sys.Errno { return h.fs.Symlink("../ro/r.txt", "/workspace/l") }, sys.EPERM},
 	{"guest_symlink_through_link", func(h *house) sys.Errno { return h.fs.Symlink("self/../../out/secret", "/workspace/l") }, sys.EPERM},
+	{"guest_symlink_through_link_once", func(h *house) sys.Errno { return h.fs.Symlink("self/../out/secret", "/workspace/l") }, sys.EPERM},
 	{"guest_symlink_zigzag", func(h *house) sys.Errno { return h.fs.Symlink("sub/../../out/secret", "/workspace/l") }, sys.EPERM},
 	{"guest_symlink_in_ro", func(h *house) sys.Errno { return h.fs.Symlink("r.txt", h.path("@/ro/l")) }, sys.EACCES},
 	{"guest_symlink_from_tmp", func(h *house) sys.Errno { return h.fs.Symlink("../out", "/tmp/l") }, sys.EPERM},
@@ -185,9 +186,12 @@ func TestAttacks(t *testing.T) {
 			h := newHouse(t, "!read:@/ws/private", "!read:@/ws/vault/deep/key", "!read:@/ws/absent")
 			plant(t, h.base, "ws/vault/deep/key", "ws/vault/x")
 			guarded := []string{h.base + "/ro", h.base + "/out", h.base + "/ws2", h.base + "/wsx", h.base + "/skill", h.base + "/ws/private", h.base + "/ws/vault"}
-			before := state(t, guarded...)
+			before, fds := state(t, guarded...), openFiles()
 			if got := a.do(h); got != a.want {
 				t.Errorf("got %v, want %v", got, a.want)
+			}
+			if h.fs.Close(); openFiles() != fds {
+				t.Errorf("%d files are open, and were %d", openFiles(), fds)
 			}
 			if after := state(t, guarded...); after != before {
 				t.Errorf("the host changed:\n%s\nwas:\n%s", after, before)
@@ -205,6 +209,35 @@ func TestAttacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSkillIsReadOnly pins that /skill stays so even if the skill's folder is
+// in the workspace, as that of one under development is.
+func TestSkillIsReadOnly(t *testing.T) {
+	h := newHouse(t, "write:@/skill")
+	plant(t, h.base, "skill/sub/x")
+	before := state(t, h.base+"/skill")
+	for what, errno := range map[string]sys.Errno{
+		"write": h.put("/skill/skill.toml", "x", sys.O_WRONLY), "create": h.put("/skill/new", "x", creating), "mkdir": h.fs.Mkdir("/skill/sub/d", 0o700),
+		"unlink": h.fs.Unlink("/skill/sub/../skill.toml"), "rename": h.fs.Rename("/skill/skill.toml", "/workspace/x"),
+		"into": h.fs.Rename("/workspace/a.txt", "/skill/sub/a"), "utimens": h.fs.Utimens("/skill/sub/", 1, 1),
+	} {
+		if errno != sys.EROFS {
+			t.Errorf("%s: %v", what, errno)
+		}
+	}
+	if after := state(t, h.base+"/skill"); after != before {
+		t.Errorf("changed:\n%s\nwas:\n%s", after, before)
+	}
+	if errno := h.put("@/skill/skill.toml", "x", truncating); errno != 0 {
+		t.Errorf("by its own name: %v", errno)
+	}
+}
+
+// openFiles counts the open files of this process where the kernel tells.
+func openFiles() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
 }
 
 func duplicate(s []string) string {

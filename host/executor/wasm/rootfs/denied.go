@@ -96,11 +96,13 @@ func isASCII(s string) bool {
 	return true
 }
 
-// same reports whether two targets, both beneath granted roots, exist and are
-// one file. It records nothing, and nothing of it but a refusal is told.
+// same reports whether two targets, one of them granted, exist and are one file. It records nothing, and nothing of it but a refusal is told.
 func (f *FS) same(a, b string) bool {
-	if a == b {
+	switch {
+	case a == b:
 		return true
+	case !f.allows(capability.Read, a) && !f.allows(capability.Read, b): // then it does not matter
+		return false
 	}
 	x, errno := f.enter(a)
 	if errno != 0 {

@@ -221,7 +221,7 @@ func (x *file) Readdir(n int) ([]sys.Dirent, sys.Errno) {
 			if len(batch) == 0 {
 				break
 			}
-			l.ahead = slices.DeleteFunc(batch, func(d sys.Dirent) bool { return slices.Contains(l.hide, d.Name) })
+			l.ahead = slices.DeleteFunc(batch, x.hidden)
 		}
 		take := len(l.ahead)
 		if n > 0 {
@@ -231,6 +231,16 @@ func (x *file) Readdir(n int) ([]sys.Dirent, sys.Errno) {
 		l.ahead = l.ahead[take:]
 	}
 	return out, 0
+}
+
+// hidden reports whether a listing leaves out d: what is denied, under whatever
+// spelling the host has it, and what an alias shadows.
+func (x *file) hidden(d sys.Dirent) bool {
+	if len(x.list.hide) == 0 || slices.Contains(x.list.hide, d.Name) {
+		return len(x.list.hide) > 0
+	}
+	target := child(x.target, d.Name)
+	return x.fs.named(target, false) != target
 }
 
 func (x *file) Truncate(size int64) sys.Errno {

@@ -90,7 +90,7 @@ func openDir(path string, _ bool) (dir, sys.Errno) {
 		case !st.IsDir():
 			return dir{}, sys.ENOTDIR
 		}
-		if parent(at) == "/" || at == "/" {
+		if up := parent(at); up == "/" || isDrive(up) {
 			break
 		}
 	}

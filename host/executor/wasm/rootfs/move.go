@@ -66,7 +66,12 @@ func (f *FS) Rename(from, to string) sys.Errno {
 			return errno
 		}
 	}
-	return ap.dir.rename(ap.name, bp.dir, bp.name)
+	if errno := ap.dir.rename(ap.name, bp.dir, bp.name); errno != 0 {
+		return errno
+	}
+	f.forget(a.target)
+	f.forget(b.target)
+	return 0
 }
 
 // Link makes another name for a regular file in the same root.

@@ -382,7 +382,10 @@ func (f *FS) remove(p string, wantDir bool) sys.Errno {
 	case !st.Mode.IsDir() && (wantDir || s.slash):
 		return sys.ENOTDIR
 	}
-	return at.dir.remove(at.name, wantDir)
+	if errno = at.dir.remove(at.name, wantDir); errno == 0 {
+		f.forget(s.target)
+	}
+	return errno
 }
 
 // Symlink makes a link. The target must be relative and stay, by its names

@@ -100,7 +100,7 @@ func (f *FS) lexical(p string) (s spot, ok bool) {
 	base, isAlias := f.alias(first)
 	switch {
 	case isAlias && more:
-		s.target = base + "/" + rest
+		s.target = child(base, rest)
 	case isAlias:
 		s.target = base
 	case p == "":

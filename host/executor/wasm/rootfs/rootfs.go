@@ -22,6 +22,7 @@
 package rootfs
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tetratelabs/wazero/experimental/sys"
@@ -214,6 +215,18 @@ func (f *FS) anchor(target string) (dir, string, sys.Errno) {
 	}
 	f.anchors = append(f.anchors, a)
 	return a.dir, beyond(target, a.at), 0
+}
+
+// forget closes the anchors at and beneath target, which is no longer what it
+// was: an open directory follows its inode, while grants go by the path.
+func (f *FS) forget(target string) {
+	f.anchors = slices.DeleteFunc(f.anchors, func(a anchor) bool {
+		gone := capability.Beneath(a.at, target)
+		if gone {
+			a.dir.close()
+		}
+		return gone
+	})
 }
 
 // A place is a name in an open directory; "." is the directory itself.

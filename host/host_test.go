@@ -1,0 +1,262 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/config"
+	"github.com/skillhost/skill/host/mcp"
+	"github.com/skillhost/skill/sdk"
+)
+
+// A loud is where a host tells its operator things.
+type loud struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *loud) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *loud) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// world is a host's home, with one skill of instructions installed.
+type world struct {
+	home, work string
+	log        *loud
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{filepath.Join(dir, "home"), filepath.Join(dir, "work"), new(loud)}
+	if err := os.Mkdir(w.work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "skills/review/SKILL.md", "---\nname: review\ndescription: How to review.\n---\nLook twice.")
+	return w
+}
+
+func (w *world) write(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join(w.home, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) open(t *testing.T) *Host {
+	t.Helper()
+	c, err := config.Load(config.Flags{Workspace: w.work}, func(name string) (string, bool) { return w.home, name == "SKILL_HOME" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := Open(c, Options{Version: "test", Log: w.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// allow writes a policy that allows the installed skill as it is.
+func (w *world) allow(t *testing.T, h *Host, name string) {
+	t.Helper()
+	s, err := h.Catalog.Skill(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "policy.toml", "[skills."+name+"]\nallow = true\ndigest = \""+s.Home.Digest+"\"\n")
+}
+
+func invoke(h *Host, skill string) (sdk.Result, error) {
+	return h.Call(context.Background(), sdk.Call{Tool: "InvokeSkill", Args: json.RawMessage(`{"skill_name":"` + skill + `"}`), Scope: h.Scope("s")}, nil)
+}
+
+// eventually waits for what another goroutine brings about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 3000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s: not within 30 s", what)
+}
+
+func TestAllowed(t *testing.T) {
+	w := newWorld(t)
+	h := w.open(t)
+	if _, err := invoke(h, "review"); sdk.KindOf(err) != sdk.Denied || !strings.Contains(err.Error(), "skill allow review") {
+		t.Fatalf("a skill that nobody allowed: %v", err)
+	}
+	w.allow(t, h, "review")
+	eventually(t, "the policy is reloaded", func() bool { _, err := invoke(h, "review"); return err == nil })
+	if !strings.Contains(w.log.String(), "policy reloaded") {
+		t.Errorf("the operator is told %q", w.log)
+	}
+	w.write(t, "policy.toml", "[skilz]\n")
+	eventually(t, "the broken policy is noticed", func() bool { return strings.Contains(w.log.String(), "NOT changed") })
+	if _, err := invoke(h, "review"); err != nil {
+		t.Errorf("a broken policy changed what is allowed: %v", err)
+	}
+	if err := os.Remove(filepath.Join(w.home, "policy.toml")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the policy is gone", func() bool { _, err := invoke(h, "review"); return sdk.KindOf(err) == sdk.Denied })
+}
+
+// TestReload checks that skills come, change and go while the host runs, and
+// that a changed one is refused until it is allowed again.
+func TestReload(t *testing.T) {
+	w := newWorld(t)
+	h := w.open(t)
+	w.allow(t, h, "review")
+	h.Start()
+	eventually(t, "allowed", func() bool { _, err := invoke(h, "review"); return err == nil })
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changed := make(chan mcp.Kind, 64)
+	go func() {
+		for k := range h.Watch(ctx, h.Scope("")) {
+			changed <- k
+		}
+	}()
+	time.Sleep(20 * time.Millisecond) // let the watcher begin
+	w.write(t, "skills/review/SKILL.md", "---\nname: review\ndescription: How to review.\n---\nLook away.")
+	eventually(t, "the changed skill is refused", func() bool {
+		_, err := invoke(h, "review")
+		return sdk.KindOf(err) == sdk.Denied && strings.Contains(err.Error(), "changed")
+	})
+	select {
+	case k := <-changed:
+		if k != mcp.Tools {
+			t.Errorf("announced %q", k)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the change was not announced")
+	}
+	w.write(t, "skills/broken/skill.toml", "nam = 1")
+	eventually(t, "the broken skill is reported", func() bool { return strings.Contains(w.log.String(), "broken/skill.toml") })
+	if err := os.RemoveAll(filepath.Join(w.home, "skills", "review")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the removed skill is gone", func() bool { _, err := invoke(h, "review"); return sdk.KindOf(err) == sdk.NotFound })
+}
+
+func TestList(t *testing.T) {
+	w := newWorld(t)
+	h := w.open(t)
+	var names []string
+	for cursor := ""; ; {
+		p, err := h.List(t.Context(), h.Scope(""), mcp.Tools, cursor, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range p.Items {
+			var tool struct{ Name, Description string }
+			if err := json.Unmarshal(item, &tool); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, tool.Name)
+			if strings.Contains(tool.Description, "review") && tool.Name == "InvokeSkill" && strings.Contains(tool.Description, "How to review") {
+				t.Error("a skill that nobody allowed is named to clients")
+			}
+		}
+		if cursor = p.Next; cursor == "" {
+			break
+		}
+	}
+	entries, _ := h.Catalog.Entries()
+	if len(names) != len(entries) || names[0] != "InvokeSkill" {
+		t.Errorf("listed %q of %d entries", names, len(entries))
+	}
+	if _, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "not a cursor!", 1); sdk.KindOf(err) != sdk.Invalid {
+		t.Errorf("a foreign cursor gives %v", err)
+	}
+	before, _ := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100)
+	w.allow(t, h, "review")
+	eventually(t, "the description names the allowed skill", func() bool {
+		p, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100)
+		return err == nil && p.Version != before.Version && strings.Contains(string(p.Items[0]), "How to review")
+	})
+	w.write(t, "policy.toml", "[callers.\""+h.Scope("").Caller+"\"]\ntools.deny = [\"InvokeSkill\"]\n")
+	eventually(t, "a tool that may not be called is not listed", func() bool {
+		p, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100)
+		return err == nil && (len(p.Items) == 0 || !strings.Contains(string(p.Items[0]), `"InvokeSkill"`))
+	})
+}
+
+// TestShipped checks that the shipped policy holds ReadImage to the workspace
+// until the operator says otherwise about it.
+func TestShipped(t *testing.T) {
+	w := newWorld(t)
+	h := w.open(t)
+	if len(h.Catalog.Of("read-image")) == 0 {
+		t.Skip("LEFT OUT: the built-in modules are not in this build; run go run ./skills/build first")
+	}
+	roots := func() string {
+		layers, err := h.Dispatcher.Layers(h.Catalog.Of("read-image")[0], h.Scope(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, r := range capability.NewGrant(layers, nil).Roots() {
+			b.WriteString(r.Path + " ")
+		}
+		return b.String()
+	}
+	work, err := filepath.EvalSymlinks(w.work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := roots(); got != work+" " {
+		t.Errorf("shipped: %q", got)
+	}
+	w.write(t, "policy.toml", "[defaults.capabilities]\nfilesystem = [\"read:/etc\", \"read:${workspace}\"]\n")
+	eventually(t, "defaults only narrow", func() bool { return roots() == work+" " })
+	w.write(t, "policy.toml", "[skills.read-image.capabilities]\nfilesystem = [\"read:/etc\"]\n")
+	eventually(t, "the operator's list replaces the shipped one", func() bool { return roots() == "/etc " })
+}
+
+// TestNoFilesBehind checks that listing tools leaves neither a log nor a
+// database behind.
+func TestNoFilesBehind(t *testing.T) {
+	w := newWorld(t)
+	h := w.open(t)
+	if _, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"audit", "state/tmp"} {
+		if entries, err := os.ReadDir(filepath.Join(w.home, dir)); err != nil || len(entries) > 0 {
+			t.Errorf("%s: %v, %v", dir, entries, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.home, "state", "state.db")); !os.IsNotExist(err) {
+		t.Errorf("the store was opened: %v", err)
+	}
+}
