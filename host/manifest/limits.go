@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/skillhost/skill/host/manifest/words"
 )
 
 // [limits]. The zero value of a field is "not said".
@@ -130,7 +132,7 @@ func (s *size) UnmarshalText(text []byte) error {
 		*s = size(int64(n) * u.bytes)
 		return nil
 	}
-	return fmt.Errorf("bad size %q: want a whole number and KiB, MiB or GiB, such as \"128MiB\"", clip(string(text)))
+	return fmt.Errorf("bad size %q: want a whole number and KiB, MiB or GiB, such as \"128MiB\"", words.Clip(string(text)))
 }
 
 // String formats s in its largest whole unit.
@@ -152,7 +154,7 @@ func (r *rate) UnmarshalText(text []byte) error {
 	n, err := strconv.Atoi(digits)
 	per := map[string]time.Duration{"s": time.Second, "min": time.Minute, "h": time.Hour}[unit]
 	if err != nil || n < 1 || n > maxRate || per == 0 {
-		return fmt.Errorf("bad rate %q: want calls per s, min or h, such as \"60/min\"", clip(string(text)))
+		return fmt.Errorf("bad rate %q: want calls per s, min or h, such as \"60/min\"", words.Clip(string(text)))
 	}
 	*r = rate{Calls: n, Per: per}
 	return nil

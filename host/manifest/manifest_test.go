@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest/words"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -202,11 +203,11 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		// Whatever is accepted keeps what the rest of the host relies on.
-		if !validSkillName(s.Name) || !s.Needs.Closed || s.Runtime == "wasm" && badFile(s.Source) != "" {
+		if !words.IsSkillName(s.Name) || !s.Needs.Closed || s.Runtime == "wasm" && words.BadFile(s.Source) != "" {
 			t.Fatalf("%+v", s)
 		}
 		for _, tool := range s.Tools {
-			if !validToolName(tool.Name) || tool.Input != nil && !json.Valid(tool.Input) || tool.Limits.Timeout > tool.Limits.MaxTimeout || tool.Limits.Memory > maxMemory {
+			if !words.IsToolName(tool.Name) || tool.Input != nil && !json.Valid(tool.Input) || tool.Limits.Timeout > tool.Limits.MaxTimeout || tool.Limits.Memory > maxMemory {
 				t.Fatalf("%+v", tool)
 			}
 			if tool.Narrow != nil && tool.Narrow.Closed {

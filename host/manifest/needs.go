@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest/words"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -104,12 +105,12 @@ func (r *reader) entries(where []string, kind capability.Kind, list []string) (c
 func (r *reader) badEntry(here []string, kind capability.Kind, entry string, err error) error {
 	if kind == capability.Filesystem {
 		if why, hint := badPath(entry); why != "" {
-			return r.fail(here, hint, "filesystem entry %q: %s", clip(entry), why)
+			return r.fail(here, hint, "filesystem entry %q: %s", words.Clip(entry), why)
 		}
 	}
 	var se *sdk.Error
 	if !errors.As(err, &se) {
-		return r.fail(here, "", "%s entry %q: %v", kind, clip(entry), err)
+		return r.fail(here, "", "%s entry %q: %v", kind, words.Clip(entry), err)
 	}
 	return r.fail(here, se.Hint, "%s", se.What)
 }
@@ -148,18 +149,18 @@ func (r *reader) secret(where []string, in secretDoc, network capability.Set) (S
 	key := func(k ...string) []string { return append(where[:len(where):len(where)], k...) }
 	s := Secret{Name: in.Name, Hosts: in.Hosts, Header: textproto.CanonicalMIMEHeaderKey(in.Header), Format: in.Format, Pos: r.doc.Pos(where...)}
 	if _, err := capability.Parse(capability.Secrets, in.Name, s.Pos); err != nil {
-		return s, r.fail(key("name"), `for example name = "GITHUB_TOKEN"`, "bad secret name %q", clip(in.Name))
+		return s, r.fail(key("name"), `for example name = "GITHUB_TOKEN"`, "bad secret name %q", words.Clip(in.Name))
 	}
 	if slices.ContainsFunc(r.out.Secrets, func(o Secret) bool { return o.Name == s.Name }) {
 		return s, r.fail(key("name"), "list all of its hosts in one table", "duplicate secret %q", s.Name)
 	}
 	if !validToken(in.Header) || slices.Contains([]string{"Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer"}, s.Header) {
-		return s, r.fail(key("header"), `for example header = "Authorization"`, "secret %q: bad header %q", s.Name, clip(in.Header))
+		return s, r.fail(key("header"), `for example header = "Authorization"`, "secret %q: bad header %q", s.Name, words.Clip(in.Header))
 	}
 	if in.Format == "" {
 		s.Format = "{}"
 	} else if strings.Count(in.Format, "{}") != 1 || strings.ContainsFunc(in.Format, func(c rune) bool { return c < ' ' || c > '~' }) {
-		return s, r.fail(key("format"), `"{}" stands for the value, as in "Bearer {}"`, "secret %q: bad format %q: want printable ASCII with one \"{}\"", s.Name, clip(in.Format))
+		return s, r.fail(key("format"), `"{}" stands for the value, as in "Bearer {}"`, "secret %q: bad format %q: want printable ASCII with one \"{}\"", s.Name, words.Clip(in.Format))
 	}
 	if len(in.Hosts) == 0 {
 		return s, r.fail(where, `for example hosts = ["api.example.com"]`, "secret %q: the list \"hosts\" is missing or empty", s.Name)
@@ -178,10 +179,10 @@ func (r *reader) secret(where []string, in secretDoc, network capability.Set) (S
 			host = target
 		}
 		if ok && scheme != "https" || host == "*" {
-			return s, r.fail(key("hosts", fmt.Sprint(i)), "", "secret %q: host %q: a secret goes to named hosts over https only", s.Name, clip(in.Hosts[i]))
+			return s, r.fail(key("hosts", fmt.Sprint(i)), "", "secret %q: host %q: a secret goes to named hosts over https only", s.Name, words.Clip(in.Hosts[i]))
 		}
 		if len(capability.Set{h}.Outside(network)) > 0 {
-			return s, r.fail(key("hosts", fmt.Sprint(i)), "add it to capabilities.network, or remove it here", "secret %q: host %q is not within the skill's network list", s.Name, clip(in.Hosts[i]))
+			return s, r.fail(key("hosts", fmt.Sprint(i)), "add it to capabilities.network, or remove it here", "secret %q: host %q is not within the skill's network list", s.Name, words.Clip(in.Hosts[i]))
 		}
 	}
 	return s, nil
@@ -217,7 +218,7 @@ func (r *reader) narrow(where []string, in *narrowDoc) (*capability.Layer, error
 		for i, c := range set {
 			if len(capability.Set{c}.Outside(r.out.Needs.Allow)) > 0 {
 				return nil, r.fail(append(key, fmt.Sprint(i)), fmt.Sprintf("a %s only narrows: add it to [capabilities] %s too, or remove it here", strings.TrimSuffix(where[0], "s"), list.kind),
-					"%s entry %q is not within the skill's own list", list.kind, clip((*list.entries)[i]))
+					"%s entry %q is not within the skill's own list", list.kind, words.Clip((*list.entries)[i]))
 			}
 		}
 		layer.Allow = append(layer.Allow, set...)

@@ -5,14 +5,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/skillhost/skill/host/manifest/words"
 )
 
 // maxOffers bounds the tools, the resources and the prompts of one skill.
 const maxOffers = 512
 
 func (r *reader) offerName(path []string) error {
-	if name := path[1]; !validToolName(name) {
-		return r.fail(path, "1 to 128 ASCII letters, digits, \"_\", \"-\" and \".\"", "bad name %q in [%s]", clip(name), path[0])
+	if name := path[1]; !words.IsToolName(name) {
+		return r.fail(path, "1 to 128 ASCII letters, digits, \"_\", \"-\" and \".\"", "bad name %q in [%s]", words.Clip(name), path[0])
 	}
 	return nil
 }
@@ -41,14 +43,14 @@ func (r *reader) resource(name string, in resourceDoc) (res Resource, err error)
 	if err := r.texts(path, "title", in.Title, "description", in.Description, "mime", in.MIME); err != nil {
 		return res, err
 	}
-	if !validTemplate(in.URI) {
-		return res, r.fail(key("uri"), `for example uri = "hello://greetings/{language}"`, "resources.%s: bad uri %q: want an absolute URI, or a template of one", name, clip(in.URI))
+	if !words.IsTemplate(in.URI) {
+		return res, r.fail(key("uri"), `for example uri = "hello://greetings/{language}"`, "resources.%s: bad uri %q: want an absolute URI, or a template of one", name, words.Clip(in.URI))
 	}
 	switch {
 	case (in.File == "") == (in.Tool == ""):
 		return res, r.fail(path, "file = \"…\" serves a file of the skill, tool = \"…\" calls one of its tools", "resources.%s: want either a file or a tool", name)
 	case in.File != "" && strings.Contains(in.URI, "{"):
-		return res, r.fail(key("uri"), "name the tool that fills it in", "resources.%s: a template %q cannot be served from one file", name, clip(in.URI))
+		return res, r.fail(key("uri"), "name the tool that fills it in", "resources.%s: a template %q cannot be served from one file", name, words.Clip(in.URI))
 	case in.File != "":
 		err = r.ref(key("file"), in.File, nil)
 	default:
@@ -66,7 +68,7 @@ func (r *reader) knownTool(path []string, name string) error {
 	if _, ok := r.in.Tools[name]; ok {
 		return nil
 	}
-	return r.fail(path, near(name, slices.Sorted(maps.Keys(r.in.Tools)), "tools of this skill"), "%s: no tool %q", strings.Join(path, "."), clip(name))
+	return r.fail(path, words.Near(name, slices.Sorted(maps.Keys(r.in.Tools)), "tools of this skill"), "%s: no tool %q", strings.Join(path, "."), words.Clip(name))
 }
 
 func (r *reader) prompts() error {
@@ -98,8 +100,8 @@ func (r *reader) prompt(name string, in promptDoc) (p Prompt, err error) {
 	}
 	for i, a := range in.Arguments {
 		arg := append(key("arguments"), fmt.Sprint(i))
-		if !validToolName(a.Name) {
-			return p, r.fail(append(arg, "name"), "1 to 128 ASCII letters, digits, \"_\", \"-\" and \".\"", "prompts.%s: bad argument name %q", name, clip(a.Name))
+		if !words.IsToolName(a.Name) {
+			return p, r.fail(append(arg, "name"), "1 to 128 ASCII letters, digits, \"_\", \"-\" and \".\"", "prompts.%s: bad argument name %q", name, words.Clip(a.Name))
 		}
 		if slices.ContainsFunc(p.Arguments, func(b Argument) bool { return a.Name == b.Name }) {
 			return p, r.fail(append(arg, "name"), "", "prompts.%s: duplicate argument %q", name, a.Name)

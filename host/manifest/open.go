@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest/pinned"
+	"github.com/skillhost/skill/host/manifest/words"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -25,22 +27,22 @@ const maxManifest = 1 << 20
 // the digest. Errors have kind Invalid, or Unavailable if a file cannot be read.
 func Open(fsys fs.FS, dir string) (*Skill, error) {
 	shown := filepath.ToSlash(dir)
-	files, err := pin(fsys, shown)
+	files, err := pinned.Pin(fsys, shown)
 	if err != nil {
 		return nil, err
 	}
-	home := Home{Files: files, Dir: dir, File: path.Join(shown, FileName), Digest: files.digest()}
+	home := Home{Files: files, Dir: dir, File: path.Join(shown, FileName), Digest: files.Digest()}
 	switch {
-	case files.has(FileName):
+	case files.Has(FileName):
 		return openManifest(home, files)
-	case files.has(InstructionsName):
+	case files.Has(InstructionsName):
 		home.File = path.Join(shown, InstructionsName)
 		return openInstructions(home)
 	}
 	return nil, &sdk.Error{Kind: sdk.Invalid, Op: "manifest.Open", What: fmt.Sprintf("%q holds no skill", shown), Hint: "a skill has a " + FileName + " or a " + InstructionsName}
 }
 
-func openManifest(home Home, files *pinned) (*Skill, error) {
+func openManifest(home Home, files *pinned.Folder) (*Skill, error) {
 	data, err := home.read(FileName)
 	if err != nil {
 		return nil, err
@@ -58,8 +60,9 @@ func openManifest(home Home, files *pinned) (*Skill, error) {
 		home.File = s.Home.File
 	}
 	s.Home = home
+	names := files.Names()
 	for _, ref := range r.refs {
-		if err := ref.resolve(s, files.names); err != nil {
+		if err := ref.resolve(s, names); err != nil {
 			return nil, err
 		}
 	}
@@ -68,10 +71,10 @@ func openManifest(home Home, files *pinned) (*Skill, error) {
 		if err != nil {
 			return nil, err
 		}
-		if front.name != "" && front.name != s.Name {
-			s.Home.Warnings = append(front.warnings, fmt.Sprintf("%s calls the skill %q, %s %q", InstructionsName, front.name, FileName, s.Name))
+		if front.Name != "" && front.Name != s.Name {
+			s.Home.Warnings = append(front.Warnings, fmt.Sprintf("%s calls the skill %q, %s %q", InstructionsName, front.Name, FileName, s.Name))
 		} else {
-			s.Home.Warnings = front.warnings
+			s.Home.Warnings = front.Warnings
 		}
 	}
 	return s, nil
@@ -81,7 +84,7 @@ func openManifest(home Home, files *pinned) (*Skill, error) {
 // wanted.
 func (ref reference) resolve(s *Skill, names []string) error {
 	if _, ok := slices.BinarySearch(names, ref.file); !ok {
-		hint := near(ref.file, names, "files of the skill")
+		hint := words.Near(ref.file, names, "files of the skill")
 		return &sdk.Error{Kind: sdk.Invalid, Op: ref.pos.String(), What: fmt.Sprintf("no file %q in the skill's directory", ref.file), Hint: hint}
 	}
 	if ref.set == nil {
@@ -105,26 +108,26 @@ func openInstructions(home Home) (*Skill, error) {
 	if home.Dir != "" {
 		base = filepath.Base(home.Dir)
 	}
-	s.Home.Warnings = front.warnings
+	s.Home.Warnings = front.Warnings
 	warn := func(format string, args ...any) {
 		s.Home.Warnings = append(s.Home.Warnings, fmt.Sprintf(format, args...))
 	}
-	s.Name = front.name
+	s.Name = front.Name
 	switch {
-	case validSkillName(s.Name) && (base == "" || s.Name == base):
-	case validSkillName(s.Name):
+	case words.IsSkillName(s.Name) && (base == "" || s.Name == base):
+	case words.IsSkillName(s.Name):
 		warn("the name %q is not that of the directory, %q", s.Name, base)
-	case validSkillName(base):
-		warn("the name %q is missing or malformed: the directory's is taken, %q (%s)", clip(s.Name), base, nameRule)
+	case words.IsSkillName(base):
+		warn("the name %q is missing or malformed: the directory's is taken, %q (%s)", words.Clip(s.Name), base, words.NameRule)
 		s.Name = base
 	default:
-		return nil, &sdk.Error{Kind: sdk.Invalid, Op: pos.String(), What: fmt.Sprintf("bad skill name %q", clip(s.Name)), Hint: nameRule}
+		return nil, &sdk.Error{Kind: sdk.Invalid, Op: pos.String(), What: fmt.Sprintf("bad skill name %q", words.Clip(s.Name)), Hint: words.NameRule}
 	}
-	if strings.TrimSpace(front.description) == "" {
+	if strings.TrimSpace(front.Description) == "" {
 		return nil, &sdk.Error{Kind: sdk.Invalid, Op: pos.String(), What: "the frontmatter has no description", Hint: "say what the skill does and when to use it"}
 	}
-	s.Description, s.License, s.Version = front.description, front.license, front.version
-	if !validVersion(s.Version) {
+	s.Description, s.License, s.Version = front.Description, front.License, front.Version
+	if !words.IsVersion(s.Version) {
 		s.Version = "0.0.0" // the format has no version; only a well-formed one under metadata counts
 	}
 	own, err := capability.Parse(capability.Filesystem, "read:"+capability.VarSkillDir, pos)

@@ -14,6 +14,9 @@ import (
 	"testing/fstest"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest/frontmatter"
+	"github.com/skillhost/skill/host/manifest/pinned"
+	"github.com/skillhost/skill/host/manifest/words"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -82,94 +85,6 @@ func TestOpenEmbedded(t *testing.T) {
 	}
 }
 
-// Every change of a file changes the digest, and nothing else does.
-func TestDigest(t *testing.T) {
-	base := map[string]string{FileName: head + "[tools.a]", "hello.wasm": "abc", "a/b": "x", "a/c": ""}
-	digest := func(files map[string]string) string {
-		s, err := open(folder(t, files))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.Home.Digest
-	}
-	with := func(name, content string) map[string]string {
-		m := map[string]string{}
-		for k, v := range base {
-			m[k] = v
-		}
-		if m[name] = content; content == "-" {
-			delete(m, name)
-		}
-		return m
-	}
-	seen := map[string]string{digest(base): "base"}
-	for name, files := range map[string]map[string]string{
-		"content": with("hello.wasm", "abd"), "longer": with("hello.wasm", "abc "), "added": with("new", ""), "added_hidden": with(".hidden", ""), "removed": with("a/c", "-"),
-		"moved": func() map[string]string { m := with("a/b", "-"); m["ab"] = "x"; return m }(), "git_file": with(".git", "x"), "git_inside": with("a/.git/x", "x"), "swapped": func() map[string]string { m := with("a/b", ""); m["a/c"] = "x"; return m }(),
-	} {
-		d := digest(files)
-		if other, ok := seen[d]; ok {
-			t.Errorf("%s has the digest of %s", name, other)
-		}
-		seen[d] = name
-	}
-	if d := digest(with(".git/HEAD", "ref")); seen[d] != "base" {
-		t.Error("the folder .git counts")
-	}
-	dir := folder(t, base)
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o755), os.Chmod(filepath.Join(dir, "hello.wasm"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	if s, err := open(dir); err != nil || seen[s.Home.Digest] != "base" {
-		t.Errorf("an empty folder or a mode counts: %v", err)
-	}
-}
-
-// What was approved by its digest is what is read.
-func TestFilesArePinned(t *testing.T) {
-	for name, change := range map[string]func(dir string) error{
-		"content_swapped": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "hello.wasm"), []byte("\x00ASM"), 0o644)
-		},
-		"content_appended": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "hello.wasm"), []byte("\x00asm!"), 0o644)
-		},
-		"content_truncated": func(dir string) error { return os.WriteFile(filepath.Join(dir, "hello.wasm"), nil, 0o644) },
-		"removed":           func(dir string) error { return os.Remove(filepath.Join(dir, "hello.wasm")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := folder(t, plainSkill)
-			s, err := open(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := change(dir); err != nil {
-				t.Fatal(err)
-			}
-			if content, err := fs.ReadFile(s.Home.Files, "hello.wasm"); err == nil {
-				t.Errorf("read %q", content)
-			}
-		})
-	}
-	dir := folder(t, map[string]string{FileName: head + "[tools.a]", "hello.wasm": "x", ".git/x": "y"})
-	s, err := open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "new"), []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"new", ".git/x", ".git", "../hello/hello.wasm", "/etc/passwd"} {
-		if _, err := s.Home.Files.Open(name); err == nil {
-			t.Errorf("%s can be opened", name)
-		}
-	}
-	list, err := fs.ReadDir(s.Home.Files, ".")
-	if err != nil || len(list) != 2 {
-		t.Errorf("listed: %v, %v", list, err)
-	}
-}
-
 func TestOpenEscapes(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
@@ -201,7 +116,7 @@ func TestOpenEscapes(t *testing.T) {
 		{"control_in_name", head + "[tools.a]", func(dir string) error { return os.WriteFile(filepath.Join(dir, "a\nb"), nil, 0o644) }, `a control character in the name`},
 		{"no_skill", "", func(dir string) error { return os.Remove(filepath.Join(dir, FileName)) }, `holds no skill (a skill has a skill.toml or a SKILL.md)`},
 		{"too_many_files", head + "[tools.a]", func(dir string) error {
-			for i := range maxFiles {
+			for i := range pinned.MaxFiles {
 				if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("f", i)), nil, 0o644); err != nil {
 					return err
 				}
@@ -213,7 +128,7 @@ func TestOpenEscapes(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(f.Truncate(maxContent+1), f.Close())
+			return errors.Join(f.Truncate(pinned.MaxContent+1), f.Close())
 		}, `the directory is too large (at most 256 MiB in a skill)`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -303,7 +218,7 @@ func TestInstructionsErrors(t *testing.T) {
 		{"duplicate_key", "---\nname: hello\ndescription: a\ndescription: b\n---\n", `frontmatter: duplicate key "description"`},
 		{"alias_bomb", "---\ndescription: d\na: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: [*b,*b,*b,*b]\n---\n", `anchors and aliases are not read`},
 		{"deep", "---\ndescription: d\na: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "\n---\n", `nested more than 32 deep`},
-		{"large", "---\ndescription: " + strings.Repeat("x", maxFront) + "\n---\n", `at most 65536 are read`},
+		{"large", "---\ndescription: " + strings.Repeat("x", frontmatter.MaxSize) + "\n---\n", `at most 65536 are read`},
 		{"invisible", "---\nname: hello\ndescription: \"a\u202eb\"\n---\n", `the invisible character U+202E`},
 		{"not_utf8", "---\ndescription: \xff\n---\n", `the file is not UTF-8`},
 		{"too_large", "---\ndescription: d\n---\n" + strings.Repeat("x", maxManifest), `SKILL.md: the file is too large`},
@@ -341,7 +256,7 @@ func FuzzInstructions(f *testing.F) {
 			}
 			return
 		}
-		if !validSkillName(s.Name) || s.Description == "" || !s.Needs.Closed {
+		if !words.IsSkillName(s.Name) || s.Description == "" || !s.Needs.Closed {
 			t.Fatalf("%+v", s)
 		}
 		if _, _, err := Instructions(s); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest/words"
 	"github.com/skillhost/skill/host/tomlfile"
 	"github.com/skillhost/skill/sdk"
 )
@@ -150,20 +151,20 @@ func (r *reader) about() error {
 		{"name", in.Name, `for example name = "hello"`},
 		{"version", in.Version, `for example version = "0.1.0"`},
 		{"description", in.Description, "say what the skill does and when to use it"},
-		{"runtime", r.in.Runtime, "one of " + quoted(runtimes)},
+		{"runtime", r.in.Runtime, "one of " + words.Quoted(runtimes)},
 	} {
 		if required.value == "" {
 			return r.fail(at(required.key), required.hint, "the key %q is missing or empty", required.key)
 		}
 	}
-	if !validSkillName(in.Name) {
-		return r.fail(at("name"), nameRule, "bad skill name %q", clip(in.Name))
+	if !words.IsSkillName(in.Name) {
+		return r.fail(at("name"), words.NameRule, "bad skill name %q", words.Clip(in.Name))
 	}
-	if !validVersion(in.Version) {
-		return r.fail(at("version"), `for example "1.0.0" or "2.1.0-beta.1"`, "bad version %q: want a semantic version", clip(in.Version))
+	if !words.IsVersion(in.Version) {
+		return r.fail(at("version"), `for example "1.0.0" or "2.1.0-beta.1"`, "bad version %q: want a semantic version", words.Clip(in.Version))
 	}
-	if in.Homepage != "" && !isURL(in.Homepage, "https", "http") {
-		return r.fail(at("homepage"), `for example "https://example.com/hello"`, "bad homepage %q: want an http or https URL", clip(in.Homepage))
+	if in.Homepage != "" && !words.IsURL(in.Homepage, "https", "http") {
+		return r.fail(at("homepage"), `for example "https://example.com/hello"`, "bad homepage %q: want an http or https URL", words.Clip(in.Homepage))
 	}
 	return r.texts(nil, "title", in.Title, "description", in.Description, "license", in.License)
 }
@@ -182,24 +183,24 @@ func (r *reader) module() error {
 			return err
 		}
 	} else if in.ABI != "" {
-		return r.fail(at("abi"), "remove it", "abi %q: only the runtime \"wasm\" has one, and this is %q", clip(in.ABI), in.Runtime)
+		return r.fail(at("abi"), "remove it", "abi %q: only the runtime \"wasm\" has one, and this is %q", words.Clip(in.ABI), in.Runtime)
 	}
 	switch in.Runtime {
 	case "instructions":
 		if in.Source != "" && in.Source != InstructionsName {
-			return r.fail(at("source"), "remove it", "source %q: the text of an instruction skill is always %s", clip(in.Source), InstructionsName)
+			return r.fail(at("source"), "remove it", "source %q: the text of an instruction skill is always %s", words.Clip(in.Source), InstructionsName)
 		}
 		r.out.Source = InstructionsName
 		r.refs = append(r.refs, reference{file: InstructionsName, pos: r.doc.Pos("runtime")})
 		return nil
 	case "container":
-		if !validImage(in.Source) {
-			return r.fail(at("source"), `for example source = "ghcr.io/owner/name@sha256:…"`, "bad source %q: want a container image", clip(in.Source))
+		if !words.IsImage(in.Source) {
+			return r.fail(at("source"), `for example source = "ghcr.io/owner/name@sha256:…"`, "bad source %q: want a container image", words.Clip(in.Source))
 		}
 		return nil
 	case "mcp":
-		if !isURL(in.Source, "https", "http") {
-			return r.fail(at("source"), `for example source = "https://mcp.example.com/mcp"`, "bad source %q: want the URL of an MCP server", clip(in.Source))
+		if !words.IsURL(in.Source, "https", "http") {
+			return r.fail(at("source"), `for example source = "https://mcp.example.com/mcp"`, "bad source %q: want the URL of an MCP server", words.Clip(in.Source))
 		}
 		return nil
 	}
@@ -212,8 +213,8 @@ func (r *reader) module() error {
 // ref notes that the manifest names file, which must lie in the skill's
 // directory.
 func (r *reader) ref(path []string, file string, set func(*Skill, []byte) error) error {
-	if why := badFile(file); why != "" {
-		return r.fail(path, "name a file of the skill's directory, such as \"hello.wasm\"", "%s %q: %s", strings.Join(path, "."), clip(file), why)
+	if why := words.BadFile(file); why != "" {
+		return r.fail(path, "name a file of the skill's directory, such as \"hello.wasm\"", "%s %q: %s", strings.Join(path, "."), words.Clip(file), why)
 	}
 	r.refs = append(r.refs, reference{file: file, pos: r.doc.Pos(path...), set: set})
 	return nil
@@ -227,7 +228,7 @@ func (r *reader) sandbox() error {
 			return err
 		}
 		if !native {
-			return r.fail(at("sandbox", "require"), "remove it", "sandbox.require: only the runtimes %s run as native processes, and this is %q", quoted(nativeRuntimes), r.in.Runtime)
+			return r.fail(at("sandbox", "require"), "remove it", "sandbox.require: only the runtimes %s run as native processes, and this is %q", words.Quoted(nativeRuntimes), r.in.Runtime)
 		}
 	} else if native {
 		out.Require = "landlock"
@@ -302,8 +303,8 @@ func (r *reader) tool(name string, in toolDoc) (t Tool, err error) {
 
 func (r *reader) icons(path []string, in []iconDoc) (icons []sdk.Icon, err error) {
 	for i, icon := range in {
-		if !isURL(icon.Src, "https") && !strings.HasPrefix(icon.Src, "data:image/") {
-			return nil, r.fail(append(path, fmt.Sprint(i), "src"), "", "bad icon %q: want an https URL or a data:image/ URI", clip(icon.Src))
+		if !words.IsURL(icon.Src, "https") && !strings.HasPrefix(icon.Src, "data:image/") {
+			return nil, r.fail(append(path, fmt.Sprint(i), "src"), "", "bad icon %q: want an https URL or a data:image/ URI", words.Clip(icon.Src))
 		}
 		icons = append(icons, sdk.Icon(icon))
 	}

@@ -16,6 +16,8 @@ import (
 
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -172,10 +174,10 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c := &call{front: f}
-		if flt := parse(bytes.Clone(line), &c.msg); flt != nil {
+		if flt := message.Parse(bytes.Clone(line), &c.msg); flt != nil {
 			b.Fatal(flt)
 		}
-		c.method, c.key = "tools/call", idKey(c.msg.envelope.id)
+		c.method, c.key = "tools/call", wire.IDKey(c.msg.ID)
 		c.ctx, c.stop = context.WithCancel(f.base)
 		if flt := f.calls.add(c); flt != nil {
 			b.Fatal(flt)
@@ -184,16 +186,5 @@ func BenchmarkCall(b *testing.B) {
 			b.Fatal(flt)
 		}
 		c.callTool()
-	}
-}
-
-func BenchmarkParse(b *testing.B) {
-	line := []byte(callLine(`12345`, "echo", `{"message":"hello world"}`))
-	b.ReportAllocs()
-	for b.Loop() {
-		var m message
-		if flt := parse(line, &m); flt != nil {
-			b.Fatal(flt)
-		}
 	}
 }

@@ -8,18 +8,20 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
 
 // A call is one accepted request on its way to its answer.
 type call struct {
 	front     *front
-	msg       message // its slices alias the request's own line
+	msg       message.Request // its slices alias the request's own line
 	method    string
 	key       string // of its id
-	batch     *batch
-	era       era
-	peer      *peer
+	batch     *wire.Batch
+	era       message.Era
+	peer      *message.Peer
 	ctx       context.Context // done when it is cancelled, and when it was answered
 	stop      context.CancelFunc
 	pulse     pulse
@@ -30,28 +32,26 @@ type call struct {
 // begin returns a buffer with the start of the answer, or nil if the client
 // cancelled the call. Either way nothing is said about the call any more, and
 // its id is free.
-func (c *call) begin() *buffer {
+func (c *call) begin() *wire.Buffer {
 	c.pulse.end()
 	if !c.front.calls.settle(c) {
 		if c.batch != nil {
-			c.batch.done(nil)
+			c.batch.Done(nil)
 		}
 		c.leave()
 		return nil
 	}
-	out := newBuffer()
-	out.b = append(append(append(out.b, `{"jsonrpc":"2.0","id":`...), c.msg.envelope.id...), ',')
-	return out
+	return wire.NewAnswer(c.msg.ID)
 }
 
 // end sends the answer.
-func (c *call) end(out *buffer) {
-	out.b = append(out.b, '}')
+func (c *call) end(out *wire.Buffer) {
+	out.B = append(out.B, '}')
 	if c.batch != nil {
-		c.batch.done(out)
+		c.batch.Done(out)
 	} else {
-		out.b = append(out.b, '\n')
-		c.front.w.send(out)
+		out.B = append(out.B, '\n')
+		c.front.w.Send(out)
 	}
 	c.leave()
 }
@@ -61,9 +61,9 @@ func (c *call) leave() {
 	c.front.calls.leave()
 }
 
-func (c *call) fail(flt *fault) {
+func (c *call) fail(flt *wire.Fault) {
 	if out := c.begin(); out != nil {
-		out.b = flt.append(out.b)
+		out.B = flt.Append(out.B)
 		c.end(out)
 	}
 }
@@ -71,17 +71,17 @@ func (c *call) fail(flt *fault) {
 // succeed answers with a ready result.
 func (c *call) succeed(result raw) {
 	if out := c.begin(); out != nil {
-		out.b = append(append(out.b, `"result":`...), result...)
+		out.B = append(append(out.B, `"result":`...), result...)
 		c.end(out)
 	}
 }
 
 func (c *call) reply(r *sdk.Result) {
-	if c.front.slots.crowded() {
+	if c.front.slots.Crowded() {
 		runtime.Gosched() // others may be done as well: one write for all
 	}
 	if out := c.begin(); out != nil {
-		out.b = c.era.result(out.b, r)
+		out.B = c.era.Result(out.B, r)
 		c.end(out)
 	}
 }
@@ -94,12 +94,12 @@ func (c *call) failed(err error, tool string) {
 	}
 	if c.ctx.Err() != nil && sdk.KindOf(err) == sdk.Canceled {
 		// The client's own cancellation sends no reply; this is the host's.
-		c.fail(&fault{code: codeServer, message: "unavailable: the server is shutting down", details: err.Error()})
+		c.fail(&wire.Fault{Code: wire.CodeServer, Message: "unavailable: the server is shutting down", Details: err.Error()})
 		return
 	}
 	r := sdk.Text(string(sdk.KindOf(err)) + ": " + err.Error())
 	r.Failed = true
-	c.report(&r, tool, errorReport(err), "skill/error")
+	c.report(&r, tool, message.ErrorReport(err), "skill/error")
 	c.reply(&r)
 }
 
@@ -108,7 +108,7 @@ func (c *call) failed(err error, tool string) {
 // where they know one the report goes into the metadata.
 func (c *call) report(r *sdk.Result, tool string, report raw, metaKey string) {
 	if c.front.lists.hasOutput(tool) {
-		r.Meta = append(append(appendString([]byte("{"), metaKey), ':'), report...)
+		r.Meta = append(append(wire.AppendString([]byte("{"), metaKey), ':'), report...)
 		r.Meta = append(r.Meta, '}')
 		return
 	}
@@ -121,11 +121,12 @@ func (c *call) callTool() {
 		c.failed(&sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled before it ran"}, "")
 		return
 	}
-	sc, flt := c.toolCall()
+	sc, flt := c.msg.ToolCall()
 	if flt != nil {
 		c.fail(flt)
 		return
 	}
+	sc.Scope, sc.Client = c.front.o.Scope, c.peer.Client
 	for round := 1; ; round++ {
 		r, err := c.run(sc)
 		switch {
@@ -135,10 +136,10 @@ func (c *call) callTool() {
 		case len(r.Questions) == 0:
 			c.reply(&r)
 			return
-		case !c.peer.canAsk(r.Questions):
+		case !c.peer.CanAsk(r.Questions):
 			c.needsUser(&r, sc.Tool)
 			return
-		case c.era.modern:
+		case c.era.Modern:
 			c.inputRequired(&r)
 			return
 		case round == maxRounds:
@@ -146,9 +147,9 @@ func (c *call) callTool() {
 				What: fmt.Sprintf("the tool asked its user more than %d times", maxRounds)}, sc.Tool)
 			return
 		}
-		c.front.slots.leave() // a human may think for long: hold nothing meanwhile
+		c.front.slots.Leave() // a human may think for long: hold nothing meanwhile
 		answers, err := c.front.asks.ask(c, r.Questions)
-		if !c.front.slots.reenter(c.ctx) {
+		if !c.front.slots.Reenter(c.ctx) {
 			err = &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled while it waited for an answer"}
 		}
 		switch {
@@ -163,42 +164,6 @@ func (c *call) callTool() {
 	}
 }
 
-// toolCall reads the parameters of a tools/call.
-func (c *call) toolCall() (sdk.Call, *fault) {
-	p := &c.msg.params
-	none := sdk.Call{}
-	if !isObject(c.msg.envelope.params) {
-		return none, badParams("params is not an object")
-	}
-	tool, ok := text(p.name)
-	if !ok || tool == "" {
-		return none, badParams("name is not a string")
-	}
-	if !isNull(p.meta) && !isObject(p.meta) {
-		return none, badParams("_meta is not an object")
-	}
-	sc := sdk.Call{Tool: tool, Scope: c.front.o.Scope, Client: c.peer.client,
-		Trace: traceparent(c.msg.meta.trace), Narrow: c.msg.meta.narrow}
-	if !isNull(p.arguments) {
-		if !isObject(p.arguments) {
-			return none, badParams("arguments is not an object")
-		}
-		sc.Args = p.arguments
-	}
-	if !isNull(p.state) {
-		if sc.State, ok = text(p.state); !ok {
-			return none, badParams("requestState is not a string")
-		}
-	}
-	if !isNull(p.responses) {
-		var err error
-		if sc.Answers, err = answers(p.responses); err != nil {
-			return none, badParams("inputResponses: " + err.Error())
-		}
-	}
-	return sc, nil
-}
-
 // run calls the Backend. A panic below is that call's internal error.
 func (c *call) run(sc sdk.Call) (r sdk.Result, err error) {
 	defer caught(&err)
@@ -210,21 +175,6 @@ func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 	}
-}
-
-// traceparent returns v if it is a W3C trace parent, because it goes into
-// records that others read.
-func traceparent(v raw) string {
-	t, _ := text(v)
-	if len(t) != 55 || t[2] != '-' || t[35] != '-' || t[52] != '-' {
-		return ""
-	}
-	for i, c := range []byte(t) {
-		if i != 2 && i != 35 && i != 52 && (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return ""
-		}
-	}
-	return t
 }
 
 // A registry knows the calls that are accepted and not yet answered.
@@ -241,14 +191,14 @@ func newRegistry(max int) *registry {
 	return &registry{calls: map[string]*call{}, max: max, idle: make(chan struct{})}
 }
 
-func (r *registry) add(c *call) *fault {
+func (r *registry) add(c *call) *wire.Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.closed:
-		return &fault{code: codeServer, message: "unavailable: the server is shutting down"}
+		return &wire.Fault{Code: wire.CodeServer, Message: "unavailable: the server is shutting down"}
 	case r.calls[c.key] != nil:
-		return &fault{code: codeInvalidRequest, message: "invalid request", details: "the id is in use by a request that has no answer yet"}
+		return wire.BadRequest("the id is in use by a request that has no answer yet")
 	case r.left >= r.max:
 		return tooBusy("too many requests have no answer yet")
 	}
@@ -311,81 +261,4 @@ func (r *registry) shut(each func([]*call)) <-chan struct{} {
 	r.mu.Unlock()
 	each(rest)
 	return r.idle
-}
-
-// slots bound the calls that run at once. Those beyond wait in a bounded queue.
-type slots struct {
-	mu      sync.Mutex
-	cap     int
-	running int
-	queue   []func() // each takes over the slot of whoever calls it
-}
-
-// enter runs f in its own goroutine once there is a slot; false if too many
-// wait already.
-func (s *slots) enter(f func(), maxQueue int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running < s.cap {
-		s.running++
-		go s.work(f)
-		return true
-	}
-	if len(s.queue) >= maxQueue {
-		return false
-	}
-	s.queue = append(s.queue, func() { s.work(f) })
-	return true
-}
-
-// first takes a slot if nothing runs.
-func (s *slots) first() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running > 0 {
-		return false
-	}
-	s.running = 1
-	return true
-}
-
-// work runs f, which holds a slot, and hands the slot on.
-func (s *slots) work(f func()) {
-	f()
-	s.leave()
-}
-
-// leave gives the caller's slot to the next that waits.
-func (s *slots) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		s.running--
-		return
-	}
-	next := s.queue[0]
-	s.queue = s.queue[1:]
-	go next()
-}
-
-// reenter waits for a slot, before those that have not begun; it reports
-// whether ctx was still alive then. The caller holds a slot either way.
-func (s *slots) reenter(ctx context.Context) bool {
-	s.mu.Lock()
-	if s.running < s.cap {
-		s.running++
-		s.mu.Unlock()
-		return ctx.Err() == nil
-	}
-	mine := make(chan struct{})
-	s.queue = append([]func(){func() { close(mine) }}, s.queue...)
-	s.mu.Unlock()
-	<-mine
-	return ctx.Err() == nil
-}
-
-func (s *slots) crowded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running > 1
 }

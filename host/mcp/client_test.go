@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/skillhost/skill/host/mcp/message"
 )
 
 // connect connects the official client to a served house.
@@ -86,7 +88,7 @@ func TestOfficialClientInEveryRevision(t *testing.T) {
 			if _, err = cs.CallTool(ctx, &gosdk.CallToolParams{Name: "none"}); err == nil || !strings.Contains(err.Error(), `unknown tool "none"`) {
 				t.Errorf("unknown tool: %v", err)
 			}
-			if version < modernEra {
+			if version < message.ModernEra {
 				if err := cs.Ping(ctx, nil); err != nil {
 					t.Errorf("ping: %v", err)
 				}

@@ -13,22 +13,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/skillhost/skill/sdk"
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire"
 )
 
-// The names that the protocol gives to what the front must tell apart.
+// The names that the protocol gives to what only the SDK answers.
 const (
-	modernEra     = "2026-07-28" // the first revision without sessions
-	legacyLast    = "2025-11-25"
-	listenMethod  = "subscriptions/listen"
-	ackMethod     = "notifications/subscriptions/acknowledged"
-	metaReserved  = "io.modelcontextprotocol/"
-	metaVersion   = gosdk.MetaKeyProtocolVersion
-	metaClient    = gosdk.MetaKeyClientInfo
-	metaServer    = gosdk.MetaKeyServerInfo
-	metaAbilities = gosdk.MetaKeyClientCapabilities
-	metaLevel     = gosdk.MetaKeyLogLevel
-	metaListen    = gosdk.MetaKeySubscriptionID
+	legacyLast   = "2025-11-25"
+	listenMethod = "subscriptions/listen"
+	ackMethod    = "notifications/subscriptions/acknowledged"
 )
 
 // maxListens bounds the parked subscriptions/listen: each is a session.
@@ -77,7 +70,7 @@ func (s *desks) forward(c *call) {
 	d.take(c, s.prefix+strconv.Itoa(s.next))
 	switch c.method {
 	case "initialize": // what follows must find the client introduced
-		s.f.w.uncork()
+		s.f.w.Uncork()
 		<-c.ctx.Done()
 	case listenMethod:
 		if s.f.calls.isShut() {
@@ -87,22 +80,22 @@ func (s *desks) forward(c *call) {
 }
 
 // pick returns the session that c belongs to.
-func (s *desks) pick(c *call) (*desk, *fault) {
+func (s *desks) pick(c *call) (*desk, *wire.Fault) {
 	met := s.f.clients.legacy.Load() != nil
 	switch {
-	case c.method == listenMethod && !c.era.modern:
-		return nil, &fault{code: codeNoMethod, message: "method not found", details: listenMethod + " came with " + modernEra}
+	case c.method == listenMethod && !c.era.Modern:
+		return nil, &wire.Fault{Code: wire.CodeNoMethod, Message: "method not found", Details: listenMethod + " came with " + message.ModernEra}
 	case c.method == listenMethod:
 		if s.listening() >= maxListens {
 			return nil, tooBusy("too many subscriptions")
 		}
 		return s.connect(c, nil)
-	case c.era.modern:
+	case c.era.Modern:
 		return s.lazy(&s.modern, nil)
 	case c.method == "initialize" && met:
-		return nil, &fault{code: codeInvalidRequest, message: "invalid request", details: "initialize was answered before"}
+		return nil, wire.BadRequest("initialize was answered before")
 	case c.method == "initialize" && c.batch != nil:
-		return nil, &fault{code: codeInvalidRequest, message: "invalid request", details: "initialize cannot be part of a batch"}
+		return nil, wire.BadRequest("initialize cannot be part of a batch")
 	case c.method == "initialize" || met:
 		return s.lazy(&s.legacy, nil)
 	}
@@ -124,7 +117,7 @@ func (s *desks) listening() int {
 	return n
 }
 
-func (s *desks) lazy(d **desk, state *gosdk.ServerSessionState) (*desk, *fault) {
+func (s *desks) lazy(d **desk, state *gosdk.ServerSessionState) (*desk, *wire.Fault) {
 	if *d != nil {
 		return *d, nil
 	}
@@ -134,7 +127,7 @@ func (s *desks) lazy(d **desk, state *gosdk.ServerSessionState) (*desk, *fault) 
 }
 
 // connect opens a session, for listen alone if that is not nil.
-func (s *desks) connect(listen *call, state *gosdk.ServerSessionState) (*desk, *fault) {
+func (s *desks) connect(listen *call, state *gosdk.ServerSessionState) (*desk, *wire.Fault) {
 	d := &desk{s: s, listen: listen, in: make(chan jsonrpc.Message), gone: make(chan struct{}), calls: map[string]*call{}}
 	session, err := s.server.Connect(context.Background(), d, &gosdk.ServerSessionOptions{State: state})
 	if err != nil {
@@ -225,9 +218,9 @@ func (d *desk) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	out := newBuffer()
-	out.b = append(append(out.b, d.exact(line)...), '\n')
-	d.s.f.w.send(out)
+	out := wire.NewBuffer()
+	out.B = append(append(out.B, d.exact(line)...), '\n')
+	d.s.f.w.Send(out)
 	if q, ok := m.(*jsonrpc.Request); ok && q.Method == ackMethod && d.listen != nil {
 		var ack gosdk.SubscriptionsAcknowledgedParams
 		if json.Unmarshal(q.Params, &ack) == nil && ack.Notifications.ToolsListChanged {
@@ -245,7 +238,7 @@ func (d *desk) exact(b []byte) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for alias := range d.calls {
-		b = bytes.ReplaceAll(b, []byte(`"`+alias+`"`), d.listen.msg.envelope.id)
+		b = bytes.ReplaceAll(b, []byte(`"`+alias+`"`), d.listen.msg.ID)
 	}
 	return b
 }
@@ -269,11 +262,11 @@ func (d *desk) answer(r *jsonrpc.Response) error {
 		return nil
 	}
 	flt := d.fault(r, c)
-	if d.listen != nil && flt.code == codeServer { // it ended with the stream, before it was parked
-		l := list{b: []byte(`{"resultType":"complete","_meta":{`), first: true}
-		l.raw(metaListen, c.msg.envelope.id)
-		l.raw(metaServer, c.era.server)
-		c.succeed(append(l.b, "}}"...))
+	if d.listen != nil && flt.Code == wire.CodeServer { // it ended with the stream, before it was parked
+		l := wire.NewList([]byte(`{"resultType":"complete","_meta":{`))
+		l.Raw(message.MetaListen, c.msg.ID)
+		l.Raw(message.MetaServer, c.era.Server)
+		c.succeed(append(l.B, "}}"...))
 		return nil
 	}
 	c.fail(flt)
@@ -281,26 +274,19 @@ func (d *desk) answer(r *jsonrpc.Response) error {
 }
 
 // fault turns the SDK's error into one with a proper code.
-func (d *desk) fault(r *jsonrpc.Response, c *call) *fault {
-	var m struct {
-		Error jsonrpc.Error `json:"error"`
-	}
-	line, err := jsonrpc.EncodeMessage(r)
-	if err == nil {
-		err = json.Unmarshal(line, &m)
-	}
+func (d *desk) fault(r *jsonrpc.Response, c *call) *wire.Fault {
+	flt, err := message.Refusal(r)
 	if err != nil {
 		return d.s.f.protocolFault(err, c.method)
 	}
-	flt := &fault{code: m.Error.Code, message: m.Error.Message, details: m.Error.Message, data: m.Error.Data}
 	switch {
-	case flt.code != 0: // else a plain Go error
+	case flt.Code != 0: // else a plain Go error
 	case d.s.f.calls.isShut():
-		flt.code = codeServer
+		flt.Code = wire.CodeServer
 	case c.method == "initialize":
-		flt.code = codeInvalidParams
+		flt.Code = wire.CodeInvalidParams
 	default:
-		flt.code = codeInvalidRequest
+		flt.Code = wire.CodeInvalidRequest
 	}
 	return flt
 }
@@ -315,8 +301,8 @@ func (d *desk) take(c *call, alias string) {
 		c.fail(d.s.f.protocolFault(err, c.method))
 		return
 	}
-	if !d.push(&jsonrpc.Request{ID: id, Method: c.method, Params: c.msg.envelope.params}) {
-		c.fail(&fault{code: codeServer, message: "unavailable: the server is shutting down"})
+	if !d.push(&jsonrpc.Request{ID: id, Method: c.method, Params: c.msg.Params}) {
+		c.fail(&wire.Fault{Code: wire.CodeServer, Message: "unavailable: the server is shutting down"})
 	}
 }
 
@@ -336,7 +322,7 @@ func (d *desk) cancel(c *call) {
 	}
 	d.mu.Unlock()
 	if alias != "" {
-		d.notify("notifications/cancelled", append(appendString([]byte(`{"requestId":`), alias), '}'))
+		d.notify("notifications/cancelled", append(wire.AppendString([]byte(`{"requestId":`), alias), '}'))
 	}
 }
 
@@ -353,28 +339,16 @@ func (d *desk) push(m jsonrpc.Message) bool {
 func (s *clients) overhear(next gosdk.MethodHandler) gosdk.MethodHandler {
 	return func(ctx context.Context, method string, req gosdk.Request) (gosdk.Result, error) {
 		if p, ok := req.GetParams().(*gosdk.SetLoggingLevelParams); ok && p != nil {
-			rank := levelRank(string(p.Level))
+			rank := message.LevelRank(string(p.Level))
 			if rank == 0 {
-				return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: "unknown log level " + strconv.Quote(clip(string(p.Level)))}
+				return nil, &jsonrpc.Error{Code: wire.CodeInvalidParams, Message: "unknown log level " + strconv.Quote(wire.Clip(string(p.Level)))}
 			}
 			s.level.Store(int32(rank))
 		}
 		r, err := next(ctx, method, req)
 		if p, ok := req.GetParams().(*gosdk.InitializeParams); ok && p != nil && err == nil {
-			s.legacy.Store(legacyPeer(p))
+			s.legacy.Store(message.Initialized(p))
 		}
 		return r, err
 	}
-}
-
-func legacyPeer(p *gosdk.InitializeParams) *peer {
-	out := &peer{}
-	if p.ClientInfo != nil {
-		out.client = sdk.Client{Name: p.ClientInfo.Name}
-	}
-	if can := p.Capabilities; can != nil {
-		out.elicits(can.Elicitation)
-		out.sampling, out.roots = can.Sampling != nil, can.RootsV2 != nil
-	}
-	return out
 }

@@ -5,50 +5,54 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/skillhost/skill/sdk"
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/relay"
+	"github.com/skillhost/skill/host/mcp/wire"
 )
 
 // A front is one Serve.
 type front struct {
 	b    Backend
 	o    Options
-	w    *lineWriter
+	w    *wire.Writer
 	base context.Context // of every call
 	stop context.CancelFunc
 
 	calls   *registry
-	slots   *slots
+	slots   *relay.Slots
 	desks   *desks
 	asks    *asks
 	lists   *lists
 	notices *notices
-	relay   *relay
+	relay   *relay.Relay
 	clients *clients
 }
 
 func newFront(ctx context.Context, b Backend, w io.Writer, o Options) *front {
-	f := &front{b: b, o: o, w: newLineWriter(w)}
+	f := &front{b: b, o: o, w: wire.NewWriter(w)}
 	f.base, f.stop = context.WithCancel(context.WithoutCancel(ctx))
 	f.calls = newRegistry(o.Concurrency + o.Queue)
-	f.slots = &slots{cap: o.Concurrency}
+	f.slots = relay.NewSlots(o.Concurrency, o.Queue)
 	f.clients = newClients(o)
 	f.desks = newDesks(f)
 	f.asks = newAsks(f)
 	f.lists = &lists{}
 	f.notices = newNotices(f)
-	f.relay = newRelay(f)
+	f.relay = relay.New(f.w, f.slots, f.line)
 	return f
 }
 
-// line accepts one line, which the reader will overwrite.
-func (f *front) line(line []byte) {
+// line accepts one line, which the reader will overwrite, or refuses one that
+// was too long.
+func (f *front) line(line []byte, long error) {
+	if long != nil {
+		f.refuse(nil, nil, wire.BadRequest(long.Error()))
+		return
+	}
 	line = bytes.Trim(line, " \t\r")
 	if len(line) == 0 {
 		return
@@ -58,38 +62,38 @@ func (f *front) line(line []byte) {
 		f.accept(line, nil)
 		return
 	}
-	messages, flt := elements(line)
+	messages, flt := wire.Elements(line)
 	switch {
 	case flt != nil:
 	case len(messages) == 0:
-		flt = &fault{code: codeInvalidRequest, message: "invalid request", details: "empty batch"}
+		flt = wire.BadRequest("empty batch")
 	case len(messages) > maxBatch:
-		flt = &fault{code: codeInvalidRequest, message: "invalid request", details: "batch too long"}
+		flt = wire.BadRequest("batch too long")
 	}
 	if flt != nil {
 		f.refuse(nil, nil, flt)
 		return
 	}
-	b := &batch{w: f.w, left: 1}
+	b := f.w.Batch()
 	for _, m := range messages {
 		f.accept(m, b)
 	}
-	b.done(nil)
+	b.Done(nil)
 }
 
 // accept takes one message, which is its own to keep.
-func (f *front) accept(line []byte, b *batch) {
+func (f *front) accept(line []byte, b *wire.Batch) {
 	c := &call{front: f, batch: b}
-	flt := parse(line, &c.msg)
-	e := &c.msg.envelope
+	flt := message.Parse(line, &c.msg)
+	e := &c.msg.Envelope
 	switch {
 	case flt != nil:
-		f.refuse(e.id, b, flt)
-	case e.method == nil:
+		f.refuse(e.ID, b, flt)
+	case e.Method == nil:
 		f.asks.deliver(e)
 	default:
-		method, _ := text(e.method)
-		if e.id == nil {
+		method, _ := wire.Text(e.Method)
+		if e.ID == nil {
 			f.notification(method, &c.msg)
 			return
 		}
@@ -100,18 +104,18 @@ func (f *front) accept(line []byte, b *batch) {
 
 // notification acts on the notifications that concern the front; an unknown
 // one is ignored, as JSON-RPC demands.
-func (f *front) notification(method string, m *message) {
+func (f *front) notification(method string, m *message.Request) {
 	switch method {
 	case "notifications/cancelled":
-		if m.params.requestID == nil {
+		if m.Members.RequestID == nil {
 			return
 		}
-		if c := f.calls.cancel(idKey(m.params.requestID)); c != nil {
+		if c := f.calls.cancel(wire.IDKey(m.Members.RequestID)); c != nil {
 			f.cancel(c)
 		}
 	case "notifications/initialized":
 		if f.clients.ready() {
-			f.desks.legacy.notify(method, m.envelope.params)
+			f.desks.legacy.notify(method, m.Params)
 		}
 	}
 }
@@ -135,31 +139,31 @@ func (f *front) cancelListens(calls []*call) {
 
 // request takes one request through to an answer.
 func (f *front) request(c *call) {
-	c.key = idKey(c.msg.envelope.id)
+	c.key = wire.IDKey(c.msg.ID)
 	c.ctx, c.stop = context.WithCancel(f.base)
 	if flt := f.calls.add(c); flt != nil {
 		c.stop()
-		f.refuse(c.msg.envelope.id, c.batch, flt)
+		f.refuse(c.msg.ID, c.batch, flt)
 		return
 	}
 	if c.batch != nil {
-		c.batch.add()
+		c.batch.Add()
 	}
 	flt := f.clients.identify(c)
-	if flt == nil && c.era.modern && c.batch != nil {
-		flt = &fault{code: codeInvalidRequest, message: "invalid request", details: "this revision has no batches"}
+	if flt == nil && c.era.Modern && c.batch != nil {
+		flt = wire.BadRequest("this revision has no batches")
 	}
 	switch {
 	case flt != nil:
 		c.fail(flt)
 	case c.method == "tools/call":
 		c.pulse.start(c)
-		if !f.relay.begin(c) {
+		if !f.relay.Begin(c.callTool, c.batch == nil) {
 			c.fail(tooBusy("too many calls are waiting"))
 		}
 	case c.method == "tools/list":
 		go c.listTools()
-	case c.method == "shutdown" && !c.era.modern:
+	case c.method == "shutdown" && !c.era.Modern:
 		c.succeed(raw("{}"))
 	default:
 		f.desks.forward(c)
@@ -167,93 +171,34 @@ func (f *front) request(c *call) {
 }
 
 // refuse answers what never became a call.
-func (f *front) refuse(id raw, b *batch, flt *fault) {
-	if id == nil {
-		id = raw("null")
-	}
-	out := newBuffer()
-	out.b = append(append(append(out.b, `{"jsonrpc":"2.0","id":`...), id...), ',')
-	out.b = append(flt.append(out.b), '}')
+func (f *front) refuse(id raw, b *wire.Batch, flt *wire.Fault) {
+	out := wire.NewAnswer(id)
+	out.B = append(flt.Append(out.B), '}')
 	if b != nil {
-		b.add()
-		b.done(out)
+		b.Add()
+		b.Done(out)
 		return
 	}
-	out.b = append(out.b, '\n')
-	f.w.send(out)
-}
-
-// idKey returns the form under which an id is compared.
-func idKey(id raw) string {
-	if id[0] == '"' && bytes.IndexByte(id, '\\') >= 0 {
-		if t, ok := text(id); ok {
-			return `"` + t + `"`
-		}
-	}
-	return string(id)
+	out.B = append(out.B, '\n')
+	f.w.Send(out)
 }
 
 const maxBatch = 1000
-
-// A batch gathers the answers to an array of requests.
-type batch struct {
-	w    *lineWriter
-	mu   sync.Mutex
-	left int
-	out  []*buffer
-}
-
-func (b *batch) add() {
-	b.mu.Lock()
-	b.left++
-	b.mu.Unlock()
-}
-
-// done adds one answer, or none, and sends the array when it is complete.
-func (b *batch) done(answer *buffer) {
-	b.mu.Lock()
-	if answer != nil {
-		b.out = append(b.out, answer)
-	}
-	b.left--
-	complete := b.left == 0 && len(b.out) > 0
-	b.mu.Unlock()
-	if !complete {
-		return
-	}
-	whole := newBuffer()
-	whole.b = append(whole.b, '[')
-	for i, a := range b.out {
-		if i > 0 {
-			whole.b = append(whole.b, ',')
-		}
-		whole.b = append(whole.b, a.b...)
-		a.free()
-	}
-	whole.b = append(whole.b, "]\n"...)
-	b.w.send(whole)
-}
 
 // clients knows who is at the other end: for good once initialize was
 // answered, per request since 2026-07-28.
 type clients struct {
 	server raw // this server's Implementation
-	legacy atomic.Pointer[peer]
+	legacy atomic.Pointer[message.Peer]
 	last   atomic.Pointer[introduction]
 	inited atomic.Bool  // notifications/initialized has come
 	level  atomic.Int32 // least rank of the log messages it asked for; 0: none
 }
 
-// A peer is what a client said of itself.
-type peer struct {
-	client          sdk.Client
-	sampling, roots bool
-}
-
 // An introduction is a peer as a request's _meta spelled it.
 type introduction struct {
 	version, client, abilities raw
-	peer                       *peer
+	peer                       *message.Peer
 }
 
 func newClients(o Options) *clients {
@@ -274,66 +219,27 @@ func (s *clients) ready() bool {
 }
 
 // identify finds out of which era a request is, and whose.
-func (s *clients) identify(c *call) *fault {
-	m := &c.msg.meta
-	version, ok := text(m.version)
-	if !ok || version < modernEra {
+func (s *clients) identify(c *call) *wire.Fault {
+	m := &c.msg.Meta
+	version, ok := wire.Text(m.Version)
+	if !ok || version < message.ModernEra {
 		c.peer = s.legacy.Load()
 		if c.peer == nil {
-			c.peer = &peer{}
+			c.peer = &message.Peer{}
 		}
 		return nil
 	}
-	c.era = era{modern: true, server: s.server}
-	if k := s.last.Load(); k != nil && bytes.Equal(k.version, m.version) &&
-		bytes.Equal(k.client, m.client) && bytes.Equal(k.abilities, m.abilities) {
+	c.era = message.Era{Modern: true, Server: s.server}
+	if k := s.last.Load(); k != nil && bytes.Equal(k.version, m.Version) &&
+		bytes.Equal(k.client, m.Client) && bytes.Equal(k.abilities, m.Abilities) {
 		c.peer = k.peer
 		return nil
 	}
-	p, flt := introduce(m, version)
+	p, flt := m.Introduce(version)
 	if flt != nil {
 		return flt
 	}
-	s.last.Store(&introduction{bytes.Clone(m.version), bytes.Clone(m.client), bytes.Clone(m.abilities), p})
+	s.last.Store(&introduction{bytes.Clone(m.Version), bytes.Clone(m.Client), bytes.Clone(m.Abilities), p})
 	c.peer = p
 	return nil
-}
-
-// introduce checks what a modern request must say of its client.
-func introduce(m *meta, version string) (*peer, *fault) {
-	p := &peer{}
-	if m.client != nil {
-		var who gosdk.Implementation
-		if !isObject(m.client) || json.Unmarshal(m.client, &who) != nil {
-			return nil, badParams("invalid _meta field " + metaClient)
-		}
-		p.client.Name = who.Name
-	}
-	var can struct {
-		Elicitation *gosdk.ElicitationCapabilities `json:"elicitation"`
-		Sampling    *struct{}                      `json:"sampling"`
-		Roots       *struct{}                      `json:"roots"`
-	}
-	if !isObject(m.abilities) || json.Unmarshal(m.abilities, &can) != nil {
-		return nil, badParams("missing or invalid _meta field " + metaAbilities)
-	}
-	p.elicits(can.Elicitation)
-	p.sampling, p.roots = can.Sampling != nil, can.Roots != nil
-	supported := gosdk.SupportedProtocolVersions()
-	if !slices.Contains(supported, version) {
-		data, err := json.Marshal(gosdk.UnsupportedProtocolVersionData{Supported: supported, Requested: clip(version)})
-		if err != nil { // strings only: cannot happen
-			data = nil
-		}
-		return nil, &fault{code: gosdk.CodeUnsupportedProtocolVersion, message: "unsupported protocol version", data: data}
-	}
-	return p, nil
-}
-
-// elicits notes how the client can ask its user. A bare {} means by form.
-func (p *peer) elicits(e *gosdk.ElicitationCapabilities) {
-	if e != nil {
-		p.client.Form = e.Form != nil || e.URL == nil
-		p.client.URL = e.URL != nil
-	}
 }

@@ -1,12 +1,10 @@
 package mcp
 
 import (
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
-	"hash/crc32"
 	"sync"
 
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -26,29 +24,18 @@ type lists struct {
 
 // listTools answers a tools/list.
 func (c *call) listTools() {
-	p := &c.msg.params
-	if v := c.msg.envelope.params; !isNull(v) && !isObject(v) {
-		c.fail(badParams("params is not an object"))
+	cursor, flt := c.msg.ListCursor()
+	if flt != nil {
+		c.fail(flt)
 		return
-	}
-	cursor := ""
-	if !isNull(p.cursor) {
-		t, ok := text(p.cursor)
-		if ok && t != "" {
-			cursor, ok = openCursor(t)
-		}
-		if !ok {
-			c.fail(badParams("cursor: not one that this server gave"))
-			return
-		}
 	}
 	body, err := c.page(cursor)
 	if err != nil {
 		flt := c.front.protocolFault(err, "tools/list")
 		if flt == nil {
-			flt = &fault{code: codeServer, message: string(sdk.KindOf(err)) + ": " + err.Error()}
+			flt = &wire.Fault{Code: wire.CodeServer, Message: string(sdk.KindOf(err)) + ": " + err.Error()}
 			if sdk.KindOf(err) == sdk.Invalid {
-				flt = badParams(err.Error())
+				flt = wire.BadParams(err.Error())
 			}
 		}
 		c.fail(flt)
@@ -58,13 +45,13 @@ func (c *call) listTools() {
 	if out == nil {
 		return
 	}
-	l := c.era.open(out.b, "complete", nil)
-	if c.era.modern {
-		l.raw("ttlMs", raw("0"))
-		l.text("cacheScope", cacheScope)
+	l := c.era.Open(out.B, "complete", nil)
+	if c.era.Modern {
+		l.Raw("ttlMs", raw("0"))
+		l.Text("cacheScope", cacheScope)
 	}
-	l.comma()
-	out.b = append(append(l.b, body...), '}')
+	l.Comma()
+	out.B = append(append(l.B, body...), '}')
 	c.end(out)
 }
 
@@ -84,33 +71,18 @@ func (c *call) page(cursor string) (body raw, err error) {
 	if body := s.pages[cursor]; body != nil {
 		return body, nil
 	}
-	l := list{b: []byte(`"tools":[`), first: true}
-	for _, item := range p.Items {
-		var tool struct {
-			Name   string `json:"name"`
-			Output raw    `json:"outputSchema"`
-		}
-		item = compact(item)
-		if item == nil || json.Unmarshal(item, &tool) != nil {
-			f.o.Logger.Error("a tool is listed that is not a JSON object", "cursor", cursor)
-			continue
-		}
-		if tool.Output != nil {
-			if s.outputs == nil {
-				s.outputs = map[string]struct{}{}
-			}
-			s.outputs[tool.Name] = struct{}{}
-		}
-		l.comma()
-		l.b = append(l.b, item...)
+	body, shaped, bad := message.AppendTools(nil, p.Items, p.Next)
+	for range bad {
+		f.o.Logger.Error("a tool is listed that is not a JSON object", "cursor", cursor)
 	}
-	l.b = append(l.b, ']')
-	l.first = false
-	if p.Next != "" {
-		l.text("nextCursor", sealCursor(p.Next))
+	for _, tool := range shaped {
+		if s.outputs == nil {
+			s.outputs = map[string]struct{}{}
+		}
+		s.outputs[tool] = struct{}{}
 	}
-	s.pages[cursor] = l.b
-	return l.b, nil
+	s.pages[cursor] = body
+	return body, nil
 }
 
 // list asks the Backend; a panic below becomes an internal error.
@@ -124,19 +96,4 @@ func (s *lists) hasOutput(tool string) bool {
 	defer s.mu.Unlock()
 	_, ok := s.outputs[tool]
 	return ok
-}
-
-// sealCursor makes a Backend's cursor opaque, with a sum that tells garbage
-// apart. It is no secret: a cursor grants nothing.
-func sealCursor(c string) string {
-	b := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(c)))
-	return base64.RawURLEncoding.EncodeToString(append(b, c...))
-}
-
-func openCursor(s string) (string, bool) {
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(b) < 5 || binary.BigEndian.Uint32(b) != crc32.ChecksumIEEE(b[4:]) {
-		return "", false
-	}
-	return string(b[4:]), true
 }

@@ -19,8 +19,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
+
+// A raw is a JSON value as it stood in a line; nil if it was absent.
+type raw = json.RawMessage
 
 // A Kind names a set of things that a client can list.
 type Kind string
@@ -105,7 +109,7 @@ func (o Options) withDefaults() Options {
 // blocked when Serve returns, and what it reads is dropped.
 func Serve(ctx context.Context, b Backend, r io.Reader, w io.Writer, o Options) error {
 	f := newFront(ctx, b, w, o.withDefaults())
-	f.relay.start(r)
+	f.relay.Start(wire.NewReader(r, f.o.MaxLine), f.base.Done())
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
@@ -115,16 +119,19 @@ func Serve(ctx context.Context, b Backend, r io.Reader, w io.Writer, o Options) 
 	grace := f.o.Drain
 	var err error
 	select {
-	case err = <-f.relay.end:
+	case err = <-f.relay.End():
+		if err != nil {
+			err = &sdk.Error{Kind: sdk.Unavailable, Op: "mcp.Serve", What: "cannot read from the client", Err: err}
+		}
 	case <-ctx.Done():
 		grace = f.o.Grace
-	case <-f.w.broken:
+	case <-f.w.Broken():
 		grace = 0
 	}
 	if drained := f.drain(grace); err == nil {
 		err = drained
 	}
-	if werr := f.w.shut(); werr != nil {
+	if werr := f.w.Shut(); werr != nil {
 		err = &sdk.Error{Kind: sdk.Unavailable, Op: "mcp.Serve", What: "cannot write to the client", Err: werr}
 	}
 	within(f.o.Grace, watching)
@@ -143,7 +150,7 @@ func (f *front) drain(grace time.Duration) error {
 		done = within(f.o.Grace, idle)
 	}
 	if done {
-		within(max(grace, f.o.Grace), f.w.idle())
+		within(max(grace, f.o.Grace), f.w.Idle())
 	}
 	within(f.o.Grace, f.desks.shut())
 	if !done {

@@ -1,13 +1,12 @@
 package mcp
 
 import (
-	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -25,7 +24,7 @@ func (p *pulse) start(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.c, p.last = c, math.Inf(-1)
-	if t := c.msg.meta.token; t != nil && (t[0] == '"' || t[0] == '-' || t[0] >= '0' && t[0] <= '9') {
+	if t := c.msg.Meta.Token; t != nil && (t[0] == '"' || t[0] == '-' || t[0] >= '0' && t[0] <= '9') {
 		p.token = t
 		p.timer = time.AfterFunc(c.front.o.KeepAlive, p.beat)
 	}
@@ -58,7 +57,7 @@ func (p *pulse) emit(e sdk.Event) {
 	case sdk.EventProgress:
 		p.progress(e.Progress, e.Total, e.Message)
 	case sdk.EventPartial: // MCP knows no partial content
-		p.progress(math.NaN(), 0, preview(&e.Content))
+		p.progress(math.NaN(), 0, message.Preview(&e.Content))
 	case sdk.EventLog:
 		p.log(e.Level, e.Message)
 	}
@@ -66,7 +65,7 @@ func (p *pulse) emit(e sdk.Event) {
 
 // progress sends a notification whose number is larger than the last one,
 // whatever the guest says. The caller holds mu.
-func (p *pulse) progress(n, total float64, message string) {
+func (p *pulse) progress(n, total float64, text string) {
 	if p.c == nil || p.token == nil {
 		return
 	}
@@ -78,64 +77,31 @@ func (p *pulse) progress(n, total float64, message string) {
 	}
 	p.last = n
 	p.timer.Reset(p.c.front.o.KeepAlive)
-	l := list{b: append(newBuffer().b, notification("notifications/progress")...), first: true}
-	l.raw("progressToken", p.token)
-	l.key("progress")
-	l.b = strconv.AppendFloat(l.b, n, 'g', -1, 64)
-	if total >= n && !math.IsInf(total, 1) && total > 0 {
-		l.key("total")
-		l.b = strconv.AppendFloat(l.b, total, 'g', -1, 64)
-	}
-	l.optional("message", clip(message))
-	p.c.front.notify(l)
+	p.c.front.notify(message.Progress(p.token, n, total, text))
 }
 
 // log sends a log message if the client asked for its level. The caller holds
 // mu.
-func (p *pulse) log(level, message string) {
-	rank := levelRank(level)
+func (p *pulse) log(level, text string) {
+	rank := message.LevelRank(level)
 	if rank == 0 {
-		level, rank = "info", levelRank("info")
+		level, rank = "info", message.LevelRank("info")
 	}
 	want := int(p.c.front.clients.level.Load())
-	if p.c.era.modern {
-		t, _ := text(p.c.msg.meta.level)
-		want = levelRank(t)
+	if p.c.era.Modern {
+		t, _ := wire.Text(p.c.msg.Meta.Level)
+		want = message.LevelRank(t)
 	}
 	if want == 0 || rank < want {
 		return
 	}
-	l := list{b: append(newBuffer().b, notification("notifications/message")...), first: true}
-	l.text("level", level)
-	tool, _ := text(p.c.msg.params.name)
-	l.text("logger", tool)
-	l.text("data", message)
-	p.c.front.notify(l)
-}
-
-// levelRank orders the RFC 5424 severities from 1; 0 is none of them.
-func levelRank(level string) int {
-	return 1 + slices.Index([]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}, level)
-}
-
-func preview(c *sdk.Content) string {
-	switch {
-	case c.Text != "":
-		return c.Text
-	case c.Data != nil:
-		return fmt.Sprintf("[%s %s, %d bytes]", c.Type, c.MIME, len(c.Data))
-	}
-	return fmt.Sprintf("[%s %s]", c.Type, c.URI)
-}
-
-// notification returns the start of a notification up to its params.
-func notification(method string) string {
-	return `{"jsonrpc":"2.0","method":"` + method + `","params":{`
+	tool, _ := wire.Text(p.c.msg.Members.Name)
+	p.c.front.notify(message.Log(level, tool, text))
 }
 
 // notify sends a notification whose params end here.
-func (f *front) notify(params list) {
-	f.w.send(&buffer{append(params.b, "}}\n"...)})
+func (f *front) notify(params wire.List) {
+	f.w.Send(&wire.Buffer{B: append(params.B, "}}\n"...)})
 }
 
 // settleTime gathers changes of a list into one notification.
@@ -172,17 +138,14 @@ func (n *notices) changed() {
 }
 
 func (n *notices) announce() {
-	const method = "notifications/tools/list_changed"
-	var lines []list
+	var lines []wire.List
 	if n.f.clients.inited.Load() {
-		lines = append(lines, list{b: []byte(notification(method))})
+		lines = append(lines, message.ToolsChanged(nil))
 	}
 	n.mu.Lock()
 	n.timer = nil
 	for c := range n.subscribers {
-		l := list{b: []byte(notification(method)), first: true}
-		l.raw("_meta", append(append(raw(`{"`+metaListen+`":`), c.msg.envelope.id...), '}'))
-		lines = append(lines, l)
+		lines = append(lines, message.ToolsChanged(c.msg.ID))
 	}
 	n.mu.Unlock()
 	for _, l := range lines { // may wait for a slow client: not under the lock

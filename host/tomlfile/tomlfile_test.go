@@ -9,7 +9,6 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/skillhost/skill/host/nearest"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -219,28 +218,6 @@ func TestDecodeIntoNoPointer(t *testing.T) {
 		if _, err := Decode("f", nil, v); sdk.KindOf(err) != sdk.Internal {
 			t.Errorf("%T: %v", v, err)
 		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	known := []string{"network", "filesystem", "exec", "env", "invoke", "secrets"}
-	for name, want := range map[string][]string{
-		"netwrok":                {"network"},
-		"NETWORK":                {"network"},
-		"files":                  nil,
-		"file-system":            {"filesystem"},
-		"exce":                   {"exec"},
-		"secret":                 {"secrets"},
-		"qqqq":                   nil,
-		"":                       nil,
-		strings.Repeat("x", 200): nil,
-	} {
-		if got := nearest.Names(name, known, 2); !reflect.DeepEqual(got, want) {
-			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
-		}
-	}
-	if got := nearest.Names("env", known, 0); got != nil {
-		t.Errorf("n = 0: %q", got)
 	}
 }
 

@@ -236,8 +236,11 @@ func (x *file) Readdir(n int) ([]sys.Dirent, sys.Errno) {
 // hidden reports whether a listing leaves out d: what is denied, under whatever
 // spelling the host has it, and what an alias shadows.
 func (x *file) hidden(d sys.Dirent) bool {
-	if len(x.list.hide) == 0 || slices.Contains(x.list.hide, d.Name) {
-		return len(x.list.hide) > 0
+	if len(x.list.hide) == 0 {
+		return false
+	}
+	if slices.Contains(x.list.hide, d.Name) {
+		return true
 	}
 	target := child(x.target, d.Name)
 	return x.fs.named(target, false) != target

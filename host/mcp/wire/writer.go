@@ -1,6 +1,7 @@
-package mcp
+package wire
 
 import (
+	"encoding/json"
 	"io"
 	"sync"
 )
@@ -11,33 +12,45 @@ const (
 	keepPending = 64 << 10 // a larger buffer is not kept for reuse
 )
 
-// A buffer holds one line on its way out.
-type buffer struct{ b []byte }
+// A Buffer holds one line on its way out.
+type Buffer struct{ B []byte }
 
-var buffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, 1024)} }}
+var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 1024)} }}
 
-func newBuffer() *buffer {
-	b := buffers.Get().(*buffer)
-	b.b = b.b[:0]
+// NewBuffer returns an empty Buffer, which Send takes over.
+func NewBuffer() *Buffer {
+	b := buffers.Get().(*Buffer)
+	b.B = b.B[:0]
 	return b
 }
 
-func (b *buffer) free() {
-	if cap(b.b) <= keepPending {
+// NewAnswer returns a Buffer with the start of the answer to the request of that
+// id, up to its result or error; nil stands for an id that nobody could read.
+func NewAnswer(id json.RawMessage) *Buffer {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	b := NewBuffer()
+	b.B = append(append(append(b.B, `{"jsonrpc":"2.0","id":`...), id...), ',')
+	return b
+}
+
+func (b *Buffer) free() {
+	if cap(b.B) <= keepPending {
 		buffers.Put(b)
 	}
 }
 
-// A lineWriter writes lines for many senders: whoever finds it idle writes, and
+// A Writer writes lines for many senders: whoever finds it idle writes, and
 // takes along in one write what others hand over meanwhile. While corked, lines
 // gather instead, because more are about to come.
-type lineWriter struct {
+type Writer struct {
 	w      io.Writer
-	broken chan struct{} // closed when w failed
+	broken chan struct{}
 
 	mu      sync.Mutex
 	moved   *sync.Cond // the queue got shorter, or the writer failed or is idle
-	queue   []*buffer
+	queue   []*Buffer
 	size    int // bytes in queue
 	busy    bool
 	corked  bool
@@ -46,15 +59,19 @@ type lineWriter struct {
 	scratch []byte // of whoever is writing
 }
 
-func newLineWriter(w io.Writer) *lineWriter {
-	lw := &lineWriter{w: w, broken: make(chan struct{})}
+// NewWriter returns a Writer to w.
+func NewWriter(w io.Writer) *Writer {
+	lw := &Writer{w: w, broken: make(chan struct{})}
 	lw.moved = sync.NewCond(&lw.mu)
 	return lw
 }
 
-// send hands b over; b ends with a newline. It blocks while the client is far
+// Broken returns a channel that is closed when a write has failed.
+func (w *Writer) Broken() <-chan struct{} { return w.broken }
+
+// Send hands b over; b ends with a newline. It blocks while the client is far
 // behind. What is sent after a failure is dropped.
-func (w *lineWriter) send(b *buffer) {
+func (w *Writer) Send(b *Buffer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.size > maxPending && w.busy && !w.closed {
@@ -65,19 +82,21 @@ func (w *lineWriter) send(b *buffer) {
 		return
 	}
 	w.queue = append(w.queue, b)
-	w.size += len(b.b)
+	w.size += len(b.B)
 	if !w.busy && (!w.corked || w.size >= writeChunk) {
 		w.flush()
 	}
 }
 
-func (w *lineWriter) cork() {
+// Cork lets lines gather until Uncork, or until they are many.
+func (w *Writer) Cork() {
 	w.mu.Lock()
 	w.corked = true
 	w.mu.Unlock()
 }
 
-func (w *lineWriter) uncork() {
+// Uncork writes what has gathered.
+func (w *Writer) Uncork() {
 	w.mu.Lock()
 	w.corked = false
 	if !w.busy && len(w.queue) > 0 {
@@ -88,7 +107,7 @@ func (w *lineWriter) uncork() {
 
 // flush writes until the queue is empty. The caller holds mu, which is free
 // during writes.
-func (w *lineWriter) flush() {
+func (w *Writer) flush() {
 	w.busy = true
 	for len(w.queue) > 0 && w.err == nil {
 		lines := w.queue
@@ -110,7 +129,7 @@ func (w *lineWriter) flush() {
 }
 
 // write writes the lines in as few writes as their sizes allow and frees them.
-func (w *lineWriter) write(lines []*buffer) error {
+func (w *Writer) write(lines []*Buffer) error {
 	var err error
 	put := func(b []byte) {
 		if err == nil && len(b) > 0 {
@@ -118,21 +137,21 @@ func (w *lineWriter) write(lines []*buffer) error {
 		}
 	}
 	if len(lines) == 1 {
-		put(lines[0].b)
+		put(lines[0].B)
 	} else {
 		w.scratch = w.scratch[:0]
 		for _, l := range lines {
-			if len(w.scratch)+len(l.b) > writeChunk {
+			if len(w.scratch)+len(l.B) > writeChunk {
 				put(w.scratch)
 				w.scratch = w.scratch[:0]
 			}
-			if len(l.b) >= writeChunk/2 { // not worth a copy
+			if len(l.B) >= writeChunk/2 { // not worth a copy
 				put(w.scratch)
 				w.scratch = w.scratch[:0]
-				put(l.b)
+				put(l.B)
 				continue
 			}
-			w.scratch = append(w.scratch, l.b...)
+			w.scratch = append(w.scratch, l.B...)
 		}
 		put(w.scratch)
 	}
@@ -143,13 +162,13 @@ func (w *lineWriter) write(lines []*buffer) error {
 	return err
 }
 
-// idle returns a channel that is closed once everything sent was written, or
+// Idle returns a channel that is closed once everything sent was written, or
 // the writer has failed.
-func (w *lineWriter) idle() <-chan struct{} {
+func (w *Writer) Idle() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.uncork()
+		w.Uncork()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for w.err == nil && (w.busy || len(w.queue) > 0) {
@@ -159,8 +178,8 @@ func (w *lineWriter) idle() <-chan struct{} {
 	return done
 }
 
-// shut drops whatever is sent from now on and returns the write error, if any.
-func (w *lineWriter) shut() error {
+// Shut drops whatever is sent from now on and returns the write error, if any.
+func (w *Writer) Shut() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true

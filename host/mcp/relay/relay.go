@@ -1,4 +1,9 @@
-package mcp
+// Package relay reads lines and runs the calls that they bring, with as few
+// changes of thread as it can: a call that comes alone runs where it was read,
+// and never holds up the line behind it for long. Slots bound what runs at once.
+//
+// It does not know what a line says or what a call does.
+package relay
 
 import (
 	"errors"
@@ -7,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/skillhost/skill/sdk"
+	"github.com/skillhost/skill/host/mcp/wire"
 )
 
 const (
@@ -16,14 +21,16 @@ const (
 	slowCalls = 16                     // calls that get goroutines of their own after one was slow
 )
 
-// A relay reads lines. One goroutine at a time is the reader. A call that
+// A Relay reads lines. One goroutine at a time is the reader. A call that
 // comes alone it runs itself, which spares waking another thread; if the call
 // is not done soon, the guard makes another goroutine the reader and the first
 // one ends with its call.
-type relay struct {
-	f     *front
-	lines *lineReader // the reader's
-	end   chan error  // how the input ended, once
+type Relay struct {
+	lines  *wire.Reader // the reader's
+	accept func(line []byte, err error)
+	w      *wire.Writer // of the answers
+	slots  *Slots
+	end    chan error // how the input ended, once
 
 	alone bool   // the line being accepted is the only one at hand; the reader's
 	run   func() // the call that the reader is to run itself, or nil; the reader's
@@ -34,43 +41,50 @@ type relay struct {
 	wake  chan struct{}
 }
 
-func newRelay(f *front) *relay {
-	return &relay{f: f, end: make(chan error, 1), wake: make(chan struct{}, 1)}
+// New returns a Relay that gives each line to accept, which is not called twice
+// at once and must copy what it keeps. In place of a line over the limit accept
+// gets wire.ErrLong. The answers go to w, which gathers them while more lines
+// are at hand.
+func New(w *wire.Writer, slots *Slots, accept func(line []byte, err error)) *Relay {
+	return &Relay{accept: accept, w: w, slots: slots, end: make(chan error, 1), wake: make(chan struct{}, 1)}
 }
 
-// start begins to read r.
-func (r *relay) start(in io.Reader) {
-	r.lines = newLineReader(in, r.f.o.MaxLine)
-	go r.guard()
+// Start begins to read. The guard, and what Begin is given after that, need
+// done to be open; the reading ends with the input only.
+func (r *Relay) Start(lines *wire.Reader, done <-chan struct{}) {
+	r.lines = lines
+	go r.guard(done)
 	go r.read()
 }
 
+// End returns a channel that gets one value: the error that ended the input, or
+// nil at its end.
+func (r *Relay) End() <-chan error { return r.end }
+
 // read accepts lines for as long as this goroutine is the reader.
-func (r *relay) read() {
-	f, lines := r.f, r.lines
+func (r *Relay) read() {
+	lines := r.lines
 	for {
-		if !lines.ready() {
-			f.w.uncork()
+		if !lines.Ready() {
+			r.w.Uncork()
 			runtime.Gosched() // let the last call run here rather than wait for another thread
 		}
-		line, err := lines.next()
+		line, err := lines.Next()
 		switch {
 		case err == nil:
-			if r.alone = !lines.ready(); !r.alone {
-				f.w.cork() // more requests, so more answers, are at hand
+			if r.alone = !lines.Ready(); !r.alone {
+				r.w.Cork() // more requests, so more answers, are at hand
 			}
-			f.line(line)
+			r.accept(line, nil)
 			if !r.runSelf() {
 				return
 			}
-		case errors.Is(err, errLong):
-			f.refuse(nil, nil, &fault{code: codeInvalidRequest, message: "invalid request", details: "line too long"})
+		case errors.Is(err, wire.ErrLong):
+			r.accept(nil, err)
 		default:
-			f.w.uncork()
+			r.w.Uncork()
 			if errors.Is(err, io.EOF) {
 				err = nil
-			} else {
-				err = &sdk.Error{Kind: sdk.Unavailable, Op: "mcp.Serve", What: "cannot read from the client", Err: err}
 			}
 			r.end <- err
 			return
@@ -78,31 +92,31 @@ func (r *relay) read() {
 	}
 }
 
-// begin runs c: in place, after the line is accepted, if it came alone and
-// nothing else runs, else in a goroutine of its own. It is called by the
-// reader; false means that too many wait.
-func (r *relay) begin(c *call) bool {
-	s := r.f.slots
-	if r.alone && c.batch == nil {
+// Begin runs call: in place, after the line is accepted, if single is set, the
+// line came alone and nothing else runs, else in a goroutine of its own. Only
+// accept may call it; false means that too many wait.
+func (r *Relay) Begin(call func(), single bool) bool {
+	s := r.slots
+	if r.alone && single {
 		if r.slow.Load() > 0 {
 			r.slow.Add(-1)
 		} else if s.first() {
-			r.run = func() { s.work(c.callTool) }
+			r.run = func() { s.work(call) }
 			return true
 		}
 	}
-	return s.enter(c.callTool, r.f.o.Queue)
+	return s.enter(call)
 }
 
 // runSelf runs what begin left for the reader. It reports whether this
 // goroutine is the reader still.
-func (r *relay) runSelf() bool {
+func (r *Relay) runSelf() bool {
 	run := r.run
 	if run == nil {
 		return true
 	}
 	r.run = nil
-	r.f.w.uncork()
+	r.w.Uncork()
 	turn := r.turn.Add(1)
 	if r.awake.CompareAndSwap(false, true) {
 		r.wake <- struct{}{}
@@ -112,9 +126,8 @@ func (r *relay) runSelf() bool {
 }
 
 // guard replaces a reader that is inside a call for too long. It sleeps while
-// there are no calls.
-func (r *relay) guard() {
-	done := r.f.base.Done()
+// there are no calls, and ends when done is closed.
+func (r *Relay) guard(done <-chan struct{}) {
 	for {
 		select {
 		case <-r.wake:
@@ -131,7 +144,7 @@ func (r *relay) guard() {
 }
 
 // watch returns after a time without calls.
-func (r *relay) watch(done <-chan struct{}) {
+func (r *Relay) watch(done <-chan struct{}) {
 	t := time.NewTicker(patience)
 	defer t.Stop()
 	last := r.turn.Load()

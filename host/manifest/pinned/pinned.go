@@ -1,4 +1,10 @@
-package manifest
+// Package pinned holds a skill's directory as it was when its digest was taken.
+// A file that has changed since, or was not there, cannot be opened: what was
+// approved by its digest is what runs. Nothing in the directory may lead out of
+// it.
+//
+// It does not know what the files mean, or which of them a skill needs.
+package pinned
 
 import (
 	"bytes"
@@ -19,38 +25,39 @@ import (
 
 // Bounds of a skill's directory.
 const (
-	maxFiles   = 2048
-	maxContent = 256 << 20 // bytes, of all files
+	MaxFiles   = 2048
+	MaxContent = 256 << 20 // bytes, of all files
 	maxPath    = 512       // bytes, of a path in the directory
 )
 
-// pinned is a skill's directory as it was when its digest was taken. A file
-// that has changed, or was not there, cannot be opened: what was approved by
-// its digest is what runs.
-type pinned struct {
+// A Folder is a skill's directory as it was when Pin read it: an fs.FS whose
+// errors have kind Invalid for what has changed, and Unavailable for what cannot
+// be read.
+type Folder struct {
 	fsys  fs.FS
 	shown string // the directory, for messages
 	names []string
-	files map[string]pinnedFile
+	files map[string]file
 }
 
-type pinnedFile struct {
+type file struct {
 	size int64
 	sum  [sha256.Size]byte
 }
 
-// pin reads every file of fsys. Only the folder .git at its root is left out,
-// and then nothing in it can be opened either.
-func pin(fsys fs.FS, shown string) (*pinned, error) {
-	p := &pinned{fsys: fsys, shown: shown, files: map[string]pinnedFile{}}
+// Pin reads every file of fsys, which messages call shown. Only the folder .git
+// at its root is left out, and then nothing in it can be opened either. Errors
+// have kind Invalid, for example for a symbolic link, or Unavailable.
+func Pin(fsys fs.FS, shown string) (*Folder, error) {
+	p := &Folder{fsys: fsys, shown: shown, files: map[string]file{}}
 	var total int64
 	entries := 0
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return p.unreadable(name, err)
 		}
-		if entries++; entries > 4*maxFiles {
-			return p.bad(name, "the directory has too many folders", fmt.Sprintf("at most %d files in a skill", maxFiles))
+		if entries++; entries > 4*MaxFiles {
+			return p.bad(name, "the directory has too many folders", fmt.Sprintf("at most %d files in a skill", MaxFiles))
 		}
 		switch {
 		case name == ".git" && d.IsDir():
@@ -63,10 +70,10 @@ func pin(fsys fs.FS, shown string) (*pinned, error) {
 			return p.bad(name, "a symbolic link", "put the file itself here: the skill's digest covers files, not what links lead to")
 		case !d.Type().IsRegular():
 			return p.bad(name, "neither a file nor a folder", "remove it: a skill holds no devices, pipes or sockets")
-		case len(p.names) == maxFiles:
-			return p.bad(name, "the directory has too many files", fmt.Sprintf("at most %d in a skill", maxFiles))
+		case len(p.names) == MaxFiles:
+			return p.bad(name, "the directory has too many files", fmt.Sprintf("at most %d in a skill", MaxFiles))
 		}
-		f, err := p.hash(name, maxContent-total)
+		f, err := p.hash(name, MaxContent-total)
 		if err != nil {
 			return err
 		}
@@ -80,7 +87,7 @@ func pin(fsys fs.FS, shown string) (*pinned, error) {
 }
 
 // hash reads one file, of at most most bytes.
-func (p *pinned) hash(name string, most int64) (f pinnedFile, err error) {
+func (p *Folder) hash(name string, most int64) (f file, err error) {
 	r, err := p.fsys.Open(name)
 	if err != nil {
 		return f, p.unreadable(name, err)
@@ -94,15 +101,15 @@ func (p *pinned) hash(name string, most int64) (f pinnedFile, err error) {
 		return f, p.unreadable(name, err)
 	}
 	if f.size > most {
-		return f, p.bad(name, "the directory is too large", fmt.Sprintf("at most %d MiB in a skill", maxContent>>20))
+		return f, p.bad(name, "the directory is too large", fmt.Sprintf("at most %d MiB in a skill", MaxContent>>20))
 	}
 	h.Sum(f.sum[:0])
 	return f, nil
 }
 
-// digest is the skill's: over path, size and content of every file. Times,
+// Digest is the skill's, as "sha256:" and 64 hex digits: over path, size and content of every file. Times,
 // modes and empty folders do not count.
-func (p *pinned) digest() string {
+func (p *Folder) Digest() string {
 	h := sha256.New()
 	io.WriteString(h, "skill files 1\n")
 	for _, name := range p.names {
@@ -112,17 +119,21 @@ func (p *pinned) digest() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-func (p *pinned) has(name string) bool {
+// Names lists the files, sorted, with slashes between folders.
+func (p *Folder) Names() []string { return slices.Clone(p.names) }
+
+// Has reports whether a file of that name was pinned.
+func (p *Folder) Has(name string) bool {
 	_, ok := p.files[name]
 	return ok
 }
 
 // Open opens a file as it was pinned, or a folder.
-func (p *pinned) Open(name string) (fs.File, error) {
+func (p *Folder) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	if p.has(name) {
+	if p.Has(name) {
 		content, err := p.ReadFile(name)
 		if err != nil {
 			return nil, err
@@ -138,7 +149,7 @@ func (p *pinned) Open(name string) (fs.File, error) {
 }
 
 // isDir reports whether name is a folder that holds a pinned file.
-func (p *pinned) isDir(name string) bool {
+func (p *Folder) isDir(name string) bool {
 	if name == "." {
 		return true
 	}
@@ -147,7 +158,7 @@ func (p *pinned) isDir(name string) bool {
 }
 
 // ReadFile reads a file and checks that it is still the one that was pinned.
-func (p *pinned) ReadFile(name string) ([]byte, error) {
+func (p *Folder) ReadFile(name string) ([]byte, error) {
 	want, ok := p.files[name]
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
@@ -169,16 +180,16 @@ func (p *pinned) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-func (p *pinned) bad(name, why, hint string) error {
+func (p *Folder) bad(name, why, hint string) error {
 	return &sdk.Error{Kind: sdk.Invalid, Op: "manifest.Open", What: fmt.Sprintf("%q: %s", path.Join(p.shown, name), why), Hint: hint}
 }
 
-func (p *pinned) unreadable(name string, err error) error {
+func (p *Folder) unreadable(name string, err error) error {
 	return &sdk.Error{Kind: sdk.Unavailable, Op: "manifest.Open", What: fmt.Sprintf("%q cannot be read", path.Join(p.shown, name)), Err: err}
 }
 
 // ReadDir lists the files and folders that were pinned.
-func (p *pinned) ReadDir(name string) ([]fs.DirEntry, error) {
+func (p *Folder) ReadDir(name string) ([]fs.DirEntry, error) {
 	if !p.isDir(name) {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
 	}
@@ -244,7 +255,7 @@ type fileInfo struct {
 }
 
 // Stat describes a file without reading it, or a folder.
-func (p *pinned) Stat(name string) (fs.FileInfo, error) {
+func (p *Folder) Stat(name string) (fs.FileInfo, error) {
 	if f, ok := p.files[name]; ok {
 		return fileInfo{path.Base(name), f.size}, nil
 	}

@@ -1,4 +1,4 @@
-package mcp
+package wire
 
 import (
 	"bytes"
@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// errLong stands for a line over the limit, which was skipped.
-var errLong = errors.New("line too long")
+// ErrLong stands for a line over the limit, which was skipped.
+var ErrLong = errors.New("line too long")
 
 const (
 	lineBuffer = 64 << 10 // of a reader in its normal state
 	keepBuffer = 1 << 20  // a larger one is given back after its line
 )
 
-// A lineReader cuts a stream into lines, however long the hostile ones are.
-type lineReader struct {
+// A Reader cuts a stream into lines, however long the hostile ones are.
+type Reader struct {
 	r          io.Reader
 	buf        []byte
 	start, end int // of what is read and not yet returned
@@ -24,19 +24,20 @@ type lineReader struct {
 	err        error
 }
 
-func newLineReader(r io.Reader, max int) *lineReader {
-	return &lineReader{r: r, buf: make([]byte, min(lineBuffer, max+1)), max: max}
+// NewReader returns a Reader of r whose longest line has max bytes.
+func NewReader(r io.Reader, max int) *Reader {
+	return &Reader{r: r, buf: make([]byte, min(lineBuffer, max+1)), max: max}
 }
 
-// ready reports whether next would return without reading.
-func (l *lineReader) ready() bool {
+// Ready reports whether Next would return without reading.
+func (l *Reader) Ready() bool {
 	return l.err != nil || bytes.IndexByte(l.buf[l.start:l.end], '\n') >= 0
 }
 
-// next returns the next line without its newline; it is valid until the next
-// call. A last line needs no newline. It returns errLong, once, for a line over
+// Next returns the next line without its newline; it is valid until the next
+// call. A last line needs no newline. It returns ErrLong, once, for a line over
 // the limit, and the reader's error at the end.
-func (l *lineReader) next() ([]byte, error) {
+func (l *Reader) Next() ([]byte, error) {
 	seen := l.start
 	for {
 		if n := bytes.IndexByte(l.buf[seen:l.end], '\n'); n >= 0 {
@@ -59,18 +60,18 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-func (l *lineReader) take(end, next int) ([]byte, error) {
+func (l *Reader) take(end, next int) ([]byte, error) {
 	line := l.buf[l.start:end]
 	l.start = next
 	if l.skipping || len(line) > l.max {
 		l.skipping = false
-		return nil, errLong
+		return nil, ErrLong
 	}
 	return line, nil
 }
 
 // makeRoom makes space behind end and returns how far the contents moved down.
-func (l *lineReader) makeRoom() int {
+func (l *Reader) makeRoom() int {
 	if l.start == l.end {
 		moved := l.start
 		l.start, l.end = 0, 0
@@ -90,13 +91,13 @@ func (l *lineReader) makeRoom() int {
 }
 
 // shrink gives a large buffer back. The buffer must be empty.
-func (l *lineReader) shrink() {
+func (l *Reader) shrink() {
 	if len(l.buf) > keepBuffer {
 		l.buf = make([]byte, min(lineBuffer, l.max+1))
 	}
 }
 
-func (l *lineReader) fill() {
+func (l *Reader) fill() {
 	for range 100 {
 		n, err := l.r.Read(l.buf[l.end:])
 		l.end += n

@@ -1,0 +1,258 @@
+// Package rewrite replaces what is generated in the text of a manifest, a
+// module's description of its tools, and keeps every other byte of it. It does
+// not know what a manifest must hold: whoever calls it reads the result back.
+package rewrite
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/skillhost/skill/host/manifest/words"
+	"github.com/skillhost/skill/host/tomlfile"
+	"github.com/skillhost/skill/sdk"
+)
+
+// generated are the keys of a tool's table that Tools writes.
+var generated = []string{"title", "description", "input", "output", "annotations"}
+
+// Tools returns data, which was decoded into doc, with the generated keys of the
+// tables [tools.NAME] replaced by what tools say. A table that is missing is
+// appended. had are the names of the tables there are, sorted, and keys all keys
+// that such a table can have; the table of a tool that is no more is removed
+// unless it holds others than the generated ones. Errors have kind Invalid.
+func Tools(doc *tomlfile.Doc, data []byte, had, keys []string, tools []sdk.Tool) ([]byte, error) {
+	e := &edit{doc: doc, keys: keys, lines: strings.SplitAfter(string(data), "\n"), drop: map[int]bool{}, insert: map[int]string{}}
+	names := map[string]bool{}
+	for _, t := range tools {
+		if names[t.Name] {
+			return nil, &sdk.Error{Kind: sdk.Invalid, Op: "manifest.WriteTools", What: fmt.Sprintf("two tools are called %q", words.Clip(t.Name))}
+		}
+		names[t.Name] = true
+		if err := e.put(t); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range had {
+		if !names[name] {
+			if err := e.remove(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return e.text(), nil
+}
+
+// An edit is a list of changes to whole lines.
+type edit struct {
+	doc    *tomlfile.Doc
+	keys   []string // of a tool's table
+	lines  []string
+	drop   map[int]bool   // 1-based
+	insert map[int]string // after the line
+	tail   string
+}
+
+// put writes one tool.
+func (e *edit) put(t sdk.Tool) error {
+	body, err := toolText(t)
+	if err != nil {
+		return err
+	}
+	path := []string{"tools", t.Name}
+	if err := e.ownLines(t.Name); err != nil {
+		return err
+	}
+	for _, key := range generated {
+		e.dropSpans("tools", t.Name, key)
+	}
+	if line := e.doc.Header(path...); line > 0 {
+		e.insert[line] = body
+	} else {
+		e.tail += fmt.Sprintf("\n[tools.%s]\n%s", tomlKey(t.Name), body)
+	}
+	return nil
+}
+
+// ownLines refuses a tool that shares lines with others: inline, or in dotted
+// keys of another table.
+func (e *edit) ownLines(name string) error {
+	if e.doc.Header("tools", name) > 0 {
+		return nil
+	}
+	for _, key := range e.keysOf(name) {
+		if e.doc.Header("tools", name, key) == 0 {
+			return e.fail([]string{"tools", name, key}, fmt.Sprintf("write it as a table, [tools.%s]", tomlKey(name)), "the tool %q is written inline or in dotted keys", words.Clip(name))
+		}
+	}
+	return nil
+}
+
+// remove takes out the table of a tool that is no more.
+func (e *edit) remove(name string) error {
+	for _, key := range e.keysOf(name) {
+		if !slices.Contains(generated, key) {
+			return e.fail([]string{"tools", name, key}, "remove the table by hand if the tool is really gone, or rename it",
+				"the module has no tool %q, but its table has the hand-written key %q", words.Clip(name), key)
+		}
+	}
+	if err := e.ownLines(name); err != nil {
+		return err
+	}
+	e.dropSpans("tools", name)
+	return nil
+}
+
+// keysOf lists the keys of a tool's table.
+func (e *edit) keysOf(name string) (keys []string) {
+	for _, key := range e.keys {
+		if len(e.doc.Spans("tools", name, key)) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (e *edit) dropSpans(path ...string) {
+	for _, s := range e.doc.Spans(path...) {
+		for line := s.First; line <= s.Last; line++ {
+			e.drop[line] = true
+		}
+	}
+}
+
+func (e *edit) text() []byte {
+	var b bytes.Buffer
+	for i, line := range e.lines {
+		if !e.drop[i+1] {
+			b.WriteString(line)
+		}
+		if more := e.insert[i+1]; more != "" {
+			if !strings.HasSuffix(line, "\n") {
+				b.WriteByte('\n')
+			}
+			b.WriteString(more)
+		}
+	}
+	if e.tail != "" {
+		if b.Len() > 0 && b.Bytes()[b.Len()-1] != '\n' {
+			b.WriteByte('\n')
+		}
+		b.WriteString(e.tail)
+	}
+	return b.Bytes()
+}
+
+// toolText writes the generated keys of one tool.
+func toolText(t sdk.Tool) (string, error) {
+	for _, text := range []string{t.Title, t.Description, string(t.Input), string(t.Output)} {
+		if !utf8.ValidString(text) {
+			return "", &sdk.Error{Kind: sdk.Invalid, Op: "manifest.WriteTools", What: fmt.Sprintf("the description of %q is not UTF-8", words.Clip(t.Name))}
+		}
+	}
+	var b strings.Builder
+	if t.Title != "" {
+		b.WriteString("title = " + tomlString(t.Title) + "\n")
+	}
+	if t.Description != "" {
+		b.WriteString("description = " + tomlString(t.Description) + "\n")
+	}
+	for _, s := range []struct {
+		key string
+		raw json.RawMessage
+	}{{"input", t.Input}, {"output", t.Output}} {
+		if s.raw == nil {
+			continue
+		}
+		text, err := tomlJSON(s.raw)
+		if err != nil {
+			return "", &sdk.Error{Kind: sdk.Invalid, Op: "manifest.WriteTools", What: fmt.Sprintf("the %s schema of %q", s.key, words.Clip(t.Name)), Err: err}
+		}
+		b.WriteString(s.key + " = " + text + "\n")
+	}
+	if t.Annotations != nil {
+		var list []string
+		for _, a := range []struct {
+			key   string
+			value *bool
+		}{{"read_only", t.Annotations.ReadOnly}, {"destructive", t.Annotations.Destructive}, {"idempotent", t.Annotations.Idempotent}, {"open_world", t.Annotations.OpenWorld}} {
+			if a.value != nil {
+				list = append(list, fmt.Sprintf("%s = %t", a.key, *a.value))
+			}
+		}
+		b.WriteString("annotations = { " + strings.Join(list, ", ") + " }\n")
+	}
+	return b.String(), nil
+}
+
+// tomlKey writes a key, with quotes if it needs them.
+func tomlKey(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" {
+		return s
+	}
+	return tomlQuote(s, false)
+}
+
+// tomlString writes a text, over several lines if it has several.
+func tomlString(s string) string {
+	if !strings.Contains(s, "\n") {
+		return tomlQuote(s, false)
+	}
+	quoted := tomlQuote(s, true)
+	return `"""` + "\n" + quoted[1:len(quoted)-1] + `"""`
+}
+
+// tomlQuote writes a basic string; newlines stay what they are if lines is set.
+func tomlQuote(s string, lines bool) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '\\' || r == '"':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n' && lines:
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// tomlJSON writes a JSON object as a literal string: on one line if it is
+// short, else as people write JSON.
+func tomlJSON(raw json.RawMessage) (string, error) {
+	const short = 100
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return "", err
+	}
+	if b.Len() == 0 || b.Bytes()[0] != '{' {
+		return "", errors.New("not a JSON object")
+	}
+	quote := `'`
+	if b.Len() > short {
+		pretty := bytes.NewBufferString("\n")
+		if err := json.Indent(pretty, b.Bytes(), "", "  "); err != nil {
+			return "", err
+		}
+		b, quote = *pretty, `'''`
+	}
+	// What a literal string cannot hold stands in strings only, where JSON
+	// has another way to write it.
+	text := strings.NewReplacer("'", `\u0027`, "\x7f", `\u007f`).Replace(b.String())
+	return quote + text + quote, nil
+}
+
+// fail returns an error about the value at path.
+func (e *edit) fail(path []string, hint, format string, args ...any) error {
+	return &sdk.Error{Kind: sdk.Invalid, Op: e.doc.Pos(path...).String(), What: fmt.Sprintf(format, args...), Hint: hint}
+}

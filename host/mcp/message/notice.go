@@ -1,0 +1,77 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/skillhost/skill/host/mcp/wire"
+	"github.com/skillhost/skill/sdk"
+)
+
+// notification begins a notification. Its params are left open, here and in the
+// functions that return one: "}}" ends it.
+func notification(method string) wire.List {
+	dst := append(wire.NewBuffer().B, `{"jsonrpc":"2.0","method":"`...)
+	return wire.NewList(append(append(dst, method...), `","params":{`...))
+}
+
+// Progress begins the notification that a call has come to n of total, which is
+// left out unless it makes sense.
+func Progress(token json.RawMessage, n, total float64, text string) wire.List {
+	l := notification("notifications/progress")
+	l.Raw("progressToken", token)
+	l.Key("progress")
+	l.B = strconv.AppendFloat(l.B, n, 'g', -1, 64)
+	if total >= n && !math.IsInf(total, 1) && total > 0 {
+		l.Key("total")
+		l.B = strconv.AppendFloat(l.B, total, 'g', -1, 64)
+	}
+	l.Optional("message", wire.Clip(text))
+	return l
+}
+
+// Log begins the notification of what a tool logged.
+func Log(level, tool, text string) wire.List {
+	l := notification("notifications/message")
+	l.Text("level", level)
+	l.Text("logger", tool)
+	l.Text("data", text)
+	return l
+}
+
+// ToolsChanged begins the notification that tools/list has changed, for the
+// subscription of that id unless it is nil.
+func ToolsChanged(subscription json.RawMessage) wire.List {
+	l := notification("notifications/tools/list_changed")
+	if subscription != nil {
+		l.Raw("_meta", append(append(raw(`{"`+MetaListen+`":`), subscription...), '}'))
+	}
+	return l
+}
+
+// Cancelled begins the notification that the host's own request of that id needs
+// no answer any more.
+func Cancelled(id string) wire.List {
+	l := notification("notifications/cancelled")
+	l.Text("requestId", id)
+	return l
+}
+
+// LevelRank orders the RFC 5424 severities from 1; 0 is none of them.
+func LevelRank(level string) int {
+	return 1 + slices.Index([]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}, level)
+}
+
+// Preview is a short text for c.
+func Preview(c *sdk.Content) string {
+	switch {
+	case c.Text != "":
+		return c.Text
+	case c.Data != nil:
+		return fmt.Sprintf("[%s %s, %d bytes]", c.Type, c.MIME, len(c.Data))
+	}
+	return fmt.Sprintf("[%s %s]", c.Type, c.URI)
+}

@@ -1,0 +1,91 @@
+package message
+
+import (
+	"encoding/json"
+	"slices"
+
+	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/skillhost/skill/host/mcp/wire"
+	"github.com/skillhost/skill/sdk"
+)
+
+// A Peer is what a client said of itself.
+type Peer struct {
+	Client          sdk.Client
+	sampling, roots bool
+}
+
+// Introduce reads what a modern request, of the given version, must say of its
+// client.
+func (m *Meta) Introduce(version string) (*Peer, *wire.Fault) {
+	p := &Peer{}
+	if m.Client != nil {
+		var who gosdk.Implementation
+		if !wire.IsObject(m.Client) || json.Unmarshal(m.Client, &who) != nil {
+			return nil, wire.BadParams("invalid _meta field " + metaClient)
+		}
+		p.Client.Name = who.Name
+	}
+	var can struct {
+		Elicitation *gosdk.ElicitationCapabilities `json:"elicitation"`
+		Sampling    *struct{}                      `json:"sampling"`
+		Roots       *struct{}                      `json:"roots"`
+	}
+	if !wire.IsObject(m.Abilities) || json.Unmarshal(m.Abilities, &can) != nil {
+		return nil, wire.BadParams("missing or invalid _meta field " + metaAbilities)
+	}
+	p.elicits(can.Elicitation)
+	p.sampling, p.roots = can.Sampling != nil, can.Roots != nil
+	supported := gosdk.SupportedProtocolVersions()
+	if !slices.Contains(supported, version) {
+		data, err := json.Marshal(gosdk.UnsupportedProtocolVersionData{Supported: supported, Requested: wire.Clip(version)})
+		if err != nil { // strings only: cannot happen
+			data = nil
+		}
+		return nil, &wire.Fault{Code: gosdk.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data}
+	}
+	return p, nil
+}
+
+// elicits notes how the client can ask its user. A bare {} means by form.
+func (p *Peer) elicits(e *gosdk.ElicitationCapabilities) {
+	if e != nil {
+		p.Client.Form = e.Form != nil || e.URL == nil
+		p.Client.URL = e.URL != nil
+	}
+}
+
+// Initialized is what a client says of itself in an initialize.
+func Initialized(p *gosdk.InitializeParams) *Peer {
+	out := &Peer{}
+	if p.ClientInfo != nil {
+		out.Client = sdk.Client{Name: p.ClientInfo.Name}
+	}
+	if can := p.Capabilities; can != nil {
+		out.elicits(can.Elicitation)
+		out.sampling, out.roots = can.Sampling != nil, can.RootsV2 != nil
+	}
+	return out
+}
+
+// CanAsk reports whether the client can be asked all of these.
+func (p *Peer) CanAsk(questions map[string]sdk.Question) bool {
+	for _, q := range questions {
+		can := false
+		switch q.Kind {
+		case sdk.QuestionForm:
+			can = p.Client.Form
+		case sdk.QuestionURL:
+			can = p.Client.URL
+		case sdk.QuestionSampling:
+			can = p.sampling
+		case sdk.QuestionRoots:
+			can = p.roots
+		}
+		if !can {
+			return false
+		}
+	}
+	return true
+}
