@@ -1,8 +1,9 @@
 package host
 
 import (
+	"embed"
 	"fmt"
-	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -16,8 +17,12 @@ import (
 // install fills the catalog with the built-ins, the skill of Options.Folder
 // and those of the directories. What is broken is left out and reported.
 func (h *Host) install() error {
-	for _, root := range []fs.FS{manifests.FS, skills.FS()} {
-		names, err := fs.ReadDir(root, ".")
+	digests := skills.Digests()
+	for _, root := range []struct {
+		files embed.FS
+		dir   string
+	}{{manifests.FS, "."}, {skills.Dist, "dist"}} {
+		names, err := root.files.ReadDir(root.dir)
 		if err != nil {
 			return err
 		}
@@ -25,15 +30,10 @@ func (h *Host) install() error {
 			if !n.IsDir() {
 				continue
 			}
-			sub, err := fs.Sub(root, n.Name())
-			if err != nil {
-				return err
-			}
-			s, err := manifest.Open(sub, "")
+			s, err := manifest.OpenEmbedded(root.files, path.Join(root.dir, n.Name()), digests[n.Name()])
 			if err != nil {
 				return &sdk.Error{Kind: sdk.Internal, Op: "host.Open", What: "built-in " + n.Name(), Err: err}
 			}
-			s.Home.Builtin = true
 			h.builtin = append(h.builtin, s)
 		}
 	}

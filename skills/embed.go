@@ -14,8 +14,11 @@ import (
 	"slices"
 )
 
+// Dist has a folder "dist" with one folder for each built-in skill that was
+// compiled, such as "dist/read-image", that holds nothing but the skill's files.
+//
 //go:embed all:dist
-var dist embed.FS
+var Dist embed.FS
 
 // sources names the skills that there are in the source tree.
 //
@@ -25,7 +28,7 @@ var sources embed.FS
 // FS returns a file system with one folder for each built-in skill that was
 // compiled, such as "read-image", that holds nothing but the skill's files.
 func FS() fs.FS {
-	sub, err := fs.Sub(dist, "dist")
+	sub, err := fs.Sub(Dist, "dist")
 	if err != nil { // a constant name: cannot happen
 		panic(err)
 	}
@@ -57,7 +60,7 @@ func all() []string {
 // built reports whether the folder of a skill is there. The build puts it in
 // place whole.
 func built(name string) bool {
-	_, err := fs.Stat(dist, "dist/"+name+"/skill.toml")
+	_, err := fs.Stat(Dist, "dist/"+name+"/skill.toml")
 	return err == nil
 }
 
@@ -66,7 +69,7 @@ func built(name string) bool {
 // is empty in a binary without built-in skills.
 func Digests() map[string]string {
 	digests := map[string]string{}
-	if data, err := dist.ReadFile("dist/digests.json"); err == nil {
+	if data, err := Dist.ReadFile("dist/digests.json"); err == nil {
 		if err := json.Unmarshal(data, &digests); err != nil {
 			return map[string]string{}
 		}

@@ -45,9 +45,12 @@ func TestClients(t *testing.T) {
 	for _, kind := range []string{"v1", "v2", "v2-modern"} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHouse(t, "hello-go", "wordcount-go", "review")
-			h.write("skills/refused/SKILL.md", "---\nname: refused\ndescription: Nobody allowed this one.\n---\nSteal.\n")
-			h.write("skills/refused-too/skill.toml", strings.NewReplacer(`"hello-go"`, `"refused-too"`, "tools.greet", "tools.steal").Replace(h.read("skills/hello-go/skill.toml")))
-			h.write("skills/refused-too/hello-go.wasm", h.read("skills/hello-go/hello-go.wasm"))
+			stranger := strings.NewReplacer(`name = "hello-go"`, `name = "refused"`, "[tools.greet]", "[tools.steal]", `"required": ["name"],`, "").Replace(h.read("skills/hello-go/skill.toml"))
+			h.write("skills/refused/skill.toml", stranger)
+			h.write("skills/refused/hello-go.wasm", h.read("skills/hello-go/hello-go.wasm"))
+			if out := h.run(0, "list"); !strings.Contains(out, "refused.steal") {
+				t.Fatalf("the skill that nobody allowed is not there: %s", out)
+			}
 			if err := os.CopyFS(h.work, os.DirFS(photos)); err != nil {
 				t.Fatal(err)
 			}

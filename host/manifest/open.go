@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"embed"
 	"fmt"
 	"io/fs"
 	"path"
@@ -26,11 +27,29 @@ const maxManifest = 1 << 20
 // pipe anywhere in the directory is an error: what it leads to would not be in
 // the digest. Errors have kind Invalid, or Unavailable if a file cannot be read.
 func Open(fsys fs.FS, dir string) (*Skill, error) {
-	shown := filepath.ToSlash(dir)
-	files, err := pinned.Pin(fsys, shown)
+	files, err := pinned.Pin(fsys, filepath.ToSlash(dir))
 	if err != nil {
 		return nil, err
 	}
+	return openFiles(files, dir)
+}
+
+// OpenEmbedded reads a skill that is part of this binary: it is granted as
+// shipped. digest is what Open would compute, as the binary's build found it.
+func OpenEmbedded(fsys embed.FS, dir, digest string) (*Skill, error) {
+	files, err := pinned.Embedded(fsys, dir, digest)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openFiles(files, "")
+	if err == nil {
+		s.Home.Builtin = true
+	}
+	return s, err
+}
+
+func openFiles(files *pinned.Folder, dir string) (*Skill, error) {
+	shown := filepath.ToSlash(dir)
 	home := Home{Files: files, Dir: dir, File: path.Join(shown, FileName), Digest: files.Digest()}
 	switch {
 	case files.Has(FileName):

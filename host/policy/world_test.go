@@ -47,7 +47,7 @@ var (
 	}
 	worldCallers = []rule{ // %s is the caller's key
 		{"", ""},
-			{"[callers.%s]\nallow = false\n", "nothing"},
+		{"[callers.%s]\nallow = false\n", "nothing"},
 		{"[callers.%s.skills]\nallow = [\"hello\"]\n", ""},
 		{"[callers.%s.skills]\nallow = []\n", "nothing"},
 		{"[callers.%s.skills]\nallow = [\"*\"]\ndeny = [\"hello\"]\n", "nothing"},
@@ -58,7 +58,7 @@ var (
 	}
 	worldDangerous = []rule{
 		{"", ""},
-			{"[dangerous]\nallow = [\"exec:*\", \"network:*\"]\n", "sh"},
+		{"[dangerous]\nallow = [\"exec:*\", \"network:*\"]\n", "sh"},
 		{"[dangerous]\nallow = [\"exec:bash\", \"write:/\"]\n", ""},
 	}
 )

@@ -9,6 +9,7 @@ package pinned
 import (
 	"bytes"
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -38,6 +39,7 @@ type Folder struct {
 	shown string // the directory, for messages
 	names []string
 	files map[string]file
+	known string // the digest, if the files were not read for it
 }
 
 type file struct {
@@ -48,8 +50,21 @@ type file struct {
 // Pin reads every file of fsys, which messages call shown. Only the folder .git
 // at its root is left out, and then nothing in it can be opened either. Errors
 // have kind Invalid, for example for a symbolic link, or Unavailable.
-func Pin(fsys fs.FS, shown string) (*Folder, error) {
-	p := &Folder{fsys: fsys, shown: shown, files: map[string]file{}}
+func Pin(fsys fs.FS, shown string) (*Folder, error) { return pinAs(fsys, shown, "") }
+
+// Embedded is Pin for files that are part of this binary, whose digest its build
+// has computed: they cannot change, and reading megabytes of them at every start
+// would tell nothing new.
+func Embedded(fsys embed.FS, dir, digest string) (*Folder, error) {
+	sub, err := fs.Sub(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	return pinAs(sub, "", digest)
+}
+
+func pinAs(fsys fs.FS, shown, known string) (*Folder, error) {
+	p := &Folder{fsys: fsys, shown: shown, files: map[string]file{}, known: known}
 	var total int64
 	entries := 0
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -73,7 +88,7 @@ func Pin(fsys fs.FS, shown string) (*Folder, error) {
 		case len(p.names) == MaxFiles:
 			return p.bad(name, "the directory has too many files", fmt.Sprintf("at most %d in a skill", MaxFiles))
 		}
-		f, err := p.hash(name, MaxContent-total)
+		f, err := p.measure(name, d, MaxContent-total)
 		if err != nil {
 			return err
 		}
@@ -84,6 +99,19 @@ func Pin(fsys fs.FS, shown string) (*Folder, error) {
 	})
 	slices.Sort(p.names)
 	return p, err
+}
+
+// measure is hash, or only the size of a file whose content is known.
+func (p *Folder) measure(name string, d fs.DirEntry, most int64) (f file, err error) {
+	if p.known == "" {
+		return p.hash(name, most)
+	}
+	info, err := d.Info()
+	if err != nil {
+		return f, p.unreadable(name, err)
+	}
+	f.size = info.Size()
+	return f, nil
 }
 
 // hash reads one file, of at most most bytes.
@@ -110,6 +138,9 @@ func (p *Folder) hash(name string, most int64) (f file, err error) {
 // Digest is the skill's, as "sha256:" and 64 hex digits: over path, size and content of every file. Times,
 // modes and empty folders do not count.
 func (p *Folder) Digest() string {
+	if p.known != "" {
+		return p.known
+	}
 	h := sha256.New()
 	io.WriteString(h, "skill files 1\n")
 	for _, name := range p.names {
@@ -174,7 +205,7 @@ func (p *Folder) ReadFile(name string) ([]byte, error) {
 		return nil, p.unreadable(name, err)
 	}
 	more, _ := r.Read(make([]byte, 1))
-	if int64(n) != want.size || more != 0 || sha256.Sum256(content) != want.sum {
+	if int64(n) != want.size || more != 0 || p.known == "" && sha256.Sum256(content) != want.sum {
 		return nil, p.bad(name, "the file has changed since the skill was loaded", "reload the skill")
 	}
 	return content, nil

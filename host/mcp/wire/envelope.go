@@ -43,7 +43,7 @@ func (e *root) Member(key []byte) (*json.RawMessage, Sink) {
 
 // Parse reads line into e, and the members of its params into params. It is
 // strict: JSON in UTF-8, and no member twice that e or a Sink keeps; the rest
-// is checked for syntax only. A Fault has CodeParse or CodeInvalidRequest; then
+// is checked for syntax only. A Fault has code -32700 or CodeInvalidRequest; then
 // e still holds the id if that much was certain.
 func Parse(line []byte, e *Envelope, params Sink) *Fault {
 	*e = Envelope{params: params}
@@ -80,7 +80,7 @@ func Parse(line []byte, e *Envelope, params Sink) *Fault {
 }
 
 // Elements splits a line that holds an array into its elements, which alias
-// it. A Fault has CodeParse.
+// it. A Fault has code -32700.
 func Elements(line []byte) ([]json.RawMessage, *Fault) {
 	s := scanner{b: line, list: new([]json.RawMessage)}
 	if !s.whole(nil) {

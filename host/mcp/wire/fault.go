@@ -7,7 +7,7 @@ import (
 
 // The error codes of JSON-RPC.
 const (
-	CodeParse          = -32700
+	codeParse          = -32700
 	CodeInvalidRequest = -32600
 	CodeNoMethod       = -32601
 	CodeInvalidParams  = -32602

@@ -56,7 +56,7 @@ func FuzzScan(f *testing.F) {
 		var e Envelope
 		flt := Parse(b, &e, nil)
 		if !valid {
-			if flt == nil || flt.Code != CodeParse {
+			if flt == nil || flt.Code != codeParse {
 				t.Fatalf("not JSON, but %+v", flt)
 			}
 			return

@@ -27,7 +27,7 @@ type scanner struct {
 }
 
 func (s *scanner) fault() *Fault {
-	f := &Fault{Code: CodeParse, Message: "parse error", Details: "not JSON in UTF-8"}
+	f := &Fault{Code: codeParse, Message: "parse error", Details: "not JSON in UTF-8"}
 	if s.deep {
 		f.Details = "nested too deep"
 	}

@@ -96,6 +96,10 @@ func (f *FS) lexical(p string) (s spot, ok bool) {
 		s.slash = strings.HasSuffix(p, "/") || strings.HasSuffix(p, "/.")
 		p = path.Clean("/" + p)[1:]
 	}
+	if f.shadowed("/" + p) {
+		s.target = "/" + p
+		return s, true
+	}
 	first, rest, more := strings.Cut(p, "/")
 	base, isAlias := f.alias(first)
 	switch {
@@ -112,6 +116,12 @@ func (f *FS) lexical(p string) (s spot, ok bool) {
 	}
 	s.sealed = isAlias && first == "skill"
 	return s, true
+}
+
+// shadowed reports whether p is in a workspace that the guest's own /tmp would
+// hide. What clients name by its path on the host must be found there.
+func (f *FS) shadowed(p string) bool {
+	return strings.HasPrefix(f.dirs.Workspace, "/tmp/") && capability.Beneath(p, f.dirs.Workspace)
 }
 
 // isClean reports whether p, which has no ".." and no slash in front, is as

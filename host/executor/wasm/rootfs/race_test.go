@@ -20,6 +20,7 @@ func TestRace(t *testing.T) {
 			guarded := []string{h.base + "/out", h.base + "/ws/private"}
 			before := state(t, guarded...)
 			stop := flipping(t, h.base+"/ws")
+			defer stop()
 			seen, refused := 0, 0
 			for end := time.Now().Add(raceTime()); time.Now().Before(end); {
 				for _, p := range []string{"/workspace/flip/secret", "/workspace/flip/key", "/workspace/flip/sub/../key"} {
@@ -67,10 +68,12 @@ func flipping(t *testing.T, dir string) (stop func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			for _, move := range [][2]string{{"flip", "dir"}, {"link", "flip"}, {"flip", "link"}, {"dir", "flip"}} {
+			for i, move := range [][2]string{{"flip", "dir"}, {"link", "flip"}, {"flip", "link"}, {"dir", "flip"}} {
 				if err := os.Rename(dir+"/"+move[0], dir+"/"+move[1]); err != nil {
 					t.Error(err)
 					return
+				}
+				for at := time.Now(); i%2 == 1 && time.Since(at) < 50*time.Microsecond; { // let the guest see it
 				}
 			}
 			select {
@@ -80,5 +83,5 @@ func flipping(t *testing.T, dir string) (stop func()) {
 			}
 		}
 	})
-	return func() { close(done); wg.Wait() }
+	return sync.OnceFunc(func() { close(done); wg.Wait() })
 }
