@@ -25,16 +25,6 @@ var Dist embed.FS
 //go:embed */skill.toml
 var sources embed.FS
 
-// FS returns a file system with one folder for each built-in skill that was
-// compiled, such as "read-image", that holds nothing but the skill's files.
-func FS() fs.FS {
-	sub, err := fs.Sub(Dist, "dist")
-	if err != nil { // a constant name: cannot happen
-		panic(err)
-	}
-	return sub
-}
-
 // Names lists the built-in skills that were compiled, sorted.
 func Names() []string {
 	return slices.DeleteFunc(all(), func(name string) bool { return !built(name) })

@@ -20,7 +20,7 @@ func TestEmbedded(t *testing.T) {
 		t.Logf("LEFT OUT: %q are not built (make guests)", missing)
 	}
 	for _, name := range names {
-		sub, err := fs.Sub(FS(), name)
+		sub, err := fs.Sub(Dist, "dist/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
