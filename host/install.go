@@ -49,6 +49,9 @@ func (h *Host) install() error {
 		h.Folder = s.Name
 		h.builtin = append(h.builtin, s) // not Builtin: it is found before others of its name, and no more
 	}
+	for _, err := range missing() {
+		fmt.Fprintln(h.options.Log, "skill:", err)
+	}
 	h.reload()
 	return nil
 }
@@ -75,11 +78,15 @@ func (h *Host) reload() {
 
 // Problems returns what was wrong with the skills when they were read last.
 func (h *Host) Problems() []error {
-	problems := h.changes.list()
+	return append(missing(), h.changes.list()...)
+}
+
+// missing says which built-ins this binary was built without.
+func missing() (errs []error) {
 	for _, name := range skills.Missing() {
-		problems = append(problems, &sdk.Error{Kind: sdk.Unavailable, What: "the built-in " + name + " is not in this binary", Hint: "build it with make build"})
+		errs = append(errs, &sdk.Error{Kind: sdk.Unavailable, What: "the built-in " + name + " is not in this binary", Hint: "build it with make build"})
 	}
-	return problems
+	return errs
 }
 
 // SkillDir is where skill NAME would be installed.

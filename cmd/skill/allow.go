@@ -22,6 +22,7 @@ the policy that allows it, with the digest of its files. When any of its files
 changes it is refused until you allow it again. --revoke refuses it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			g.newPolicy = true
 			h, err := g.open(cmd)
 			if err != nil {
 				return err

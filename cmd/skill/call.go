@@ -39,6 +39,11 @@ in that folder is run; --allow says that you have looked at it.`,
 				return err
 			}
 			defer h.Close()
+			if g.folder != "" && !allow {
+				if s, err := h.Catalog.Skill(h.Folder); err == nil && !h.Dispatcher.VisibleSkill(s, h.Scope("")) {
+					return &sdk.Error{Kind: sdk.Denied, What: fmt.Sprintf("skill %q in %s has not been allowed", s.Name, g.folder), Hint: "look at its skill.toml, then give --allow"}
+				}
+			}
 			call := sdk.Call{Tool: args[0], Args: json.RawMessage("{}"), Scope: h.Scope("")}
 			if g.folder != "" {
 				call.Tool = h.Folder + "." + args[0]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/skillhost/skill/host"
 	"github.com/skillhost/skill/host/config"
+	"github.com/skillhost/skill/sdk"
 )
 
 // globals are the flags that all commands share.
@@ -16,6 +17,7 @@ type globals struct {
 	json  bool
 	paths config.Flags
 
+	newPolicy   bool   // the command may make the policy file
 	folder      string // of "skill call DIR TOOL"
 	allowFolder bool
 }
@@ -35,6 +37,10 @@ func (g *globals) open(cmd *cobra.Command) (*host.Host, error) {
 	c, err := g.config()
 	if err != nil {
 		return nil, err
+	}
+	// An operator's restrictions must not be lost by a typing error.
+	if _, err := os.Stat(c.Paths.Policy); os.IsNotExist(err) && c.Origins["policy"] != "default" && !g.newPolicy {
+		return nil, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("no policy file %q", c.Paths.Policy), Hint: "named by " + c.Origins["policy"] + "; an empty file will do"}
 	}
 	return host.Open(c, host.Options{Version: version, Folder: g.folder, AllowFolder: g.allowFolder, Extra: extra(), Log: cmd.ErrOrStderr()})
 }

@@ -35,6 +35,7 @@ are the most that any skill can send it to; a manifest can only narrow them.`,
   skill secret set GITHUB_TOKEN --host api.github.com --env GITHUB_TOKEN`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			g.newPolicy = true
 			h, err := g.open(cmd)
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -33,9 +32,6 @@ when their files change. Messages for the operator go to standard error.`,
 				return err
 			}
 			defer h.Close()
-			for _, p := range h.Problems() {
-				fmt.Fprintln(cmd.ErrOrStderr(), "skill:", p)
-			}
 			h.Start()
 			return mcp.Serve(cmd.Context(), h, cmd.InOrStdin(), cmd.OutOrStdout(), mcp.Options{
 				Name: "skill", Version: version, Instructions: instructions, Scope: h.Scope(""),

@@ -1,5 +1,5 @@
 // Package dispatch is the corridor: it takes one call through resolve,
-// validate, authorise, record, run, record. It is the only way to run a tool.
+// authorise, validate, record, run, record. It is the only way to run a tool.
 // It knows no protocol, no runtime and no file format.
 package dispatch
 
@@ -109,15 +109,16 @@ func (d *Dispatcher) plan(call *sdk.Call, parent *run) (Plan, error) {
 	if len(p.Args) == 0 {
 		p.Args = json.RawMessage("{}")
 	}
-	if err := p.Entry.Input.Check(p.Args); err != nil {
-		return p, err
-	}
 	b, err := d.bind(p.policy, p.Entry, p.Via, call.Scope)
 	p.Layers = b.layers
 	if err != nil {
 		return p, err
 	}
 	if err := p.narrow(d, parent); err != nil {
+		return p, err
+	}
+	// After the policy, so that who may not call a tool learns nothing of it.
+	if err := p.Entry.Input.Check(p.Args); err != nil {
 		return p, err
 	}
 	return p, d.open(&p)

@@ -47,8 +47,10 @@ func (d Decision) Err() error {
 	if d.Pos.File != "" {
 		hint = d.Pos.String() + ": " + hint
 	}
-	if d.Allow != "" {
-		hint += "; to allow it: " + strings.ReplaceAll(d.Allow, "\n", " ")
+	if table, keys, ok := strings.Cut(d.Allow, "\n"); ok {
+		hint += "; to allow it, write under " + table + ": " + strings.ReplaceAll(keys, "\n", ", ")
+	} else if d.Allow != "" {
+		hint += "; to allow it: " + d.Allow
 	}
 	return &sdk.Error{Kind: sdk.Denied, What: "the operator does not allow this call", Hint: hint,
 		Denial: &sdk.Denial{Capability: "call", Layer: "operator", File: d.Pos.File, Line: d.Pos.Line, Allow: d.Allow}}

@@ -10,14 +10,12 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
-// NotFound is the Fault of a call that names what does not exist.
+// NotFound is the Fault of a call that names what does not exist. The message
+// has the hint with the nearest names in it: clients show nothing else.
 func NotFound(err error) *wire.Fault {
-	e := outermost(err)
-	message := e.What
-	if e.Err != nil {
-		message += ": " + e.Err.Error()
-	}
-	return &wire.Fault{Code: wire.CodeInvalidParams, Message: message, Details: err.Error()}
+	e := *outermost(err)
+	e.Op = ""
+	return &wire.Fault{Code: wire.CodeInvalidParams, Message: e.Error(), Details: err.Error()}
 }
 
 // outermost returns the *sdk.Error that gives err its kind.
