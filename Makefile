@@ -25,7 +25,7 @@ dist: guests ## bin for every platform, with checksums
 	  echo "dist/skill-$$os-$$arch$$ext"; \
 	  GOOS=$$os GOARCH=$$arch go build $(GOFLAGS_BUILD) -o dist/skill-$$os-$$arch$$ext ./cmd/skill || exit 1; \
 	done
-	@cd dist && sha256sum skill-* > SHA256SUMS
+	@cd dist && if command -v sha256sum >/dev/null; then sha256sum skill-*; else shasum -a 256 skill-*; fi > SHA256SUMS
 
 check: test ## the whole gate; leaves the work tree clean
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }

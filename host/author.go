@@ -22,6 +22,9 @@ const untold = "\n[tools.untold]\ndescription = \"not built yet\"\n"
 // text that was read.
 func draft(dir string) (manifest.Skill, []byte, error) {
 	file := filepath.Join(dir, manifest.FileName)
+	if st, err := os.Lstat(file); err == nil && !st.Mode().IsRegular() { // what is written must not land elsewhere
+		return manifest.Skill{}, nil, &sdk.Error{Kind: sdk.Invalid, Op: "skill build", What: file + " is not a regular file"}
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return manifest.Skill{}, nil, &sdk.Error{Kind: sdk.Invalid, Op: "skill build", What: "no manifest", Err: err, Hint: "write a skill.toml with name, version, description, runtime and source first"}

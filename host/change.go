@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"os"
 	"sync"
 
 	"github.com/skillhost/skill/host/audit"
@@ -58,24 +57,17 @@ func (c *changes) list() []error {
 
 // allowing returns p with the skill in Options.Folder allowed, as if the
 // operator had written it into the file: there is no other way to allow.
-func (c *changes) allowing(p *policy.Policy, file string, cat *catalog.Catalog, name string) *policy.Policy {
+func (c *changes) allowing(p *policy.Policy, cat *catalog.Catalog, name string) *policy.Policy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.derived != nil && c.from == p {
 		return c.derived
 	}
 	s, err := cat.Skill(name)
-	if err != nil {
+	if err != nil || p.Forbids(name) { // the operator's own no stays one
 		return p
 	}
-	data, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		return p
-	}
-	if data, err = policy.Allow(data, name, s.Home.Digest); err != nil {
-		return p
-	}
-	derived, err := policy.Read(file, data)
+	derived, err := p.Allowing(name, s.Home.Digest)
 	if err != nil {
 		return p
 	}
@@ -91,9 +83,6 @@ func (h *Host) policyChanged(e policy.Event) {
 	case e.Err != nil:
 		event.Note, event.Kind, event.Error = "policy rejected; the old one stays in force", sdk.KindOf(e.Err), e.Err.Error()
 		fmt.Fprintf(h.options.Log, "skill: the policy was NOT changed, the old one stays in force: %v\n", e.Err)
-	case e.Missing:
-		event.Note = "policy file removed: only built-in skills are allowed"
-		fmt.Fprintf(h.options.Log, "skill: %s is gone: built-in skills run as shipped, all others are refused\n", e.Path)
 	default:
 		fmt.Fprintf(h.options.Log, "skill: policy reloaded from %s\n", e.Path)
 	}
@@ -114,8 +103,7 @@ func (h *Host) List(_ context.Context, scope sdk.Scope, kind mcp.Kind, cursor st
 	if err != nil {
 		return page, &sdk.Error{Kind: sdk.Invalid, What: "the cursor is not one of this server's"}
 	}
-	entries, _ := h.Catalog.Entries()
-	for _, e := range entries {
+	for _, e := range h.Catalog.Entries() {
 		if e.Name <= string(after) || !h.Dispatcher.Visible(e, scope) {
 			continue
 		}
@@ -141,10 +129,11 @@ func (h *Host) Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.
 // Watch yields each time the set of tools may have changed.
 func (h *Host) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[mcp.Kind] {
 	return func(yield func(mcp.Kind) bool) {
+		_, next := h.changes.now()
 		for {
-			_, next := h.changes.now()
 			select {
 			case <-next:
+				_, next = h.changes.now() // before the yield, so that no change is missed meanwhile
 				if !yield(mcp.Tools) {
 					return
 				}

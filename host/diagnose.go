@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/config"
+	"github.com/skillhost/skill/host/executor/wasm"
 	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/host/store"
 )
@@ -41,34 +45,75 @@ type Check struct {
 
 // Diagnose tries what a call would need, and says what it found.
 func (h *Host) Diagnose(ctx context.Context) Diagnosis {
-	d := Diagnosis{Settings: h.settings(), Enforcement: enforcement()}
-	check := func(name string, err error, good string) {
-		if err != nil {
-			good = err.Error()
-		}
-		d.Checks = append(d.Checks, Check{name, err == nil, good})
-	}
-	check("policy", nil, h.Config.Paths.Policy)
+	d := diagnose(ctx, h.Config)
 	_, err := h.audit.open()
-	check("audit log", err, h.Config.Paths.Audit+" can be written")
-	report, err := audit.Verify(h.Config.Paths.Audit)
-	if err == nil && !report.Intact() {
-		err = errors.New("the record was tampered with: see skill audit verify")
-	}
-	check("audit chain", err, fmt.Sprintf("%d records in %d files are intact", report.Records, len(report.Files)))
+	d.check("audit log", err, h.Config.Paths.Audit+" can be written")
 	_, _, err = h.store.Get(ctx, "doctor", "probe")
 	if errors.Is(err, store.ErrAbsent) {
 		err = nil
 	}
-	check("store", err, h.Config.Store.Backend+" in "+h.Config.Paths.State)
+	d.check("store", err, h.Config.Store.Backend+" in "+h.Config.Paths.State)
 	for _, p := range h.Problems() {
-		check("skills", p, "")
+		d.check("skills", p, "")
 	}
 	return d
 }
 
-func (h *Host) settings() map[string]SettingNow {
-	c := h.Config
+// DiagnoseClosed is Diagnose for a host that Open did not open: why is what
+// Open returned.
+func DiagnoseClosed(ctx context.Context, c config.Config, why error) Diagnosis {
+	d := diagnose(ctx, c)
+	d.check("host", why, "")
+	return d
+}
+
+// DiagnoseSettings is Diagnose for settings that config.Load refused: c is as
+// much of them as it read, and why its error. Nothing depends on them.
+func DiagnoseSettings(ctx context.Context, c config.Config, why error) Diagnosis {
+	d := Diagnosis{Settings: settings(c), Enforcement: enforcement(ctx, "")}
+	d.check("settings", why, "")
+	return d
+}
+
+// diagnose tries what needs no open host.
+func diagnose(ctx context.Context, c config.Config) Diagnosis {
+	d := Diagnosis{Settings: settings(c)}
+	err := c.Paths.Ensure() // before the cache is tried
+	cache := filepath.Join(c.Paths.Cache, "wasm")
+	d.Enforcement = enforcement(ctx, cache)
+	d.check("directories", err, c.Paths.State+", "+c.Paths.Audit+" and "+c.Paths.Cache+" are this user's alone")
+	what, err := policyNow(c.Paths.Policy)
+	d.check("policy", err, what)
+	_, err = wasm.Probe(ctx, cache)
+	d.check("modules", err, "run, and their compiled code is kept in "+cache)
+	report, err := audit.Verify(c.Paths.Audit)
+	if err == nil && !report.Intact() {
+		err = errors.New("the record was tampered with: see skill audit verify")
+	}
+	d.check("audit chain", err, fmt.Sprintf("%d records in %d files are intact", report.Records, len(report.Files)))
+	return d
+}
+
+func (d *Diagnosis) check(name string, err error, good string) {
+	if err != nil {
+		good = err.Error()
+	}
+	d.Checks = append(d.Checks, Check{name, err == nil, good})
+}
+
+// policyNow reads the policy as it is in the file at this moment.
+func policyNow(file string) (what string, err error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "there is no " + file + ": built-in skills run as shipped, all others are refused", nil
+	}
+	if err == nil {
+		_, err = policy.Read(file, data)
+	}
+	return file + " is valid", err
+}
+
+func settings(c config.Config) map[string]SettingNow {
 	values := map[string]string{
 		"policy": c.Paths.Policy, "skills": strings.Join(c.Skills, ", "), "workspace": c.Workspace.Dir,
 		"audit.durability": c.Audit.Durability, "audit.params": c.Audit.Params, "audit.max_age": c.Audit.MaxAge.String(),
@@ -82,20 +127,17 @@ func (h *Host) settings() map[string]SettingNow {
 	return now
 }
 
-// enforcement says what each runtime word of a manifest means here.
-func enforcement() []Enforcement {
-	engine := "compiled by wazero"
-	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		engine = "interpreted by wazero: slow"
+// enforcement tries what each runtime word of a manifest means here.
+func enforcement(ctx context.Context, cache string) []Enforcement {
+	modules := Enforcement{Runtime: "wasm", Level: "full"}
+	switch engine, err := wasm.Probe(ctx, cache); {
+	case err != nil:
+		modules.Level, modules.Why = "refused", err.Error()
+	default:
+		modules.Why = map[string]string{"compiler": "compiled", "interpreter": "interpreted: slow"}[engine] +
+			" by wazero; files, network, secrets and other tools only through the host; files by " + files() + "; deadlines by metering"
 	}
-	files := "os.Root"
-	if runtime.GOOS == "linux" {
-		files = "openat2"
-	}
-	all := []Enforcement{
-		{"wasm", "full", engine + "; files, network, secrets and other tools only through the host; files by " + files + "; deadlines by metering"},
-		{"instructions", "full", "a text is read, nothing is run"},
-	}
+	all := []Enforcement{modules, {"instructions", "full", "a text is read, nothing is run"}}
 	for _, later := range []string{"plugin", "exec", "container", "mcp"} {
 		all = append(all, Enforcement{later, "refused", "this version has no executor for it"})
 	}

@@ -61,9 +61,10 @@ var rooms = map[string]string{
 	"host/mcp/wire":                    "",
 	"host": "sdk host/audit host/capability host/catalog host/config host/dispatch host/egress host/executor host/executor/instructions host/executor/wasm " +
 		"host/manifest host/mcp host/ops host/policy host/session host/store host/store/memory host/store/sqlite manifests skills",
-	"manifests": "",
-	"skills":    "",
-	"cmd/skill": "sdk host host/audit host/capability host/catalog host/config host/dispatch host/executor host/manifest host/mcp host/policy host/session host/tomlfile",
+	"manifests":      "",
+	"skills":         "",
+	"cmd/skill/view": "sdk host host/audit host/capability host/catalog host/dispatch host/manifest",
+	"cmd/skill":      "sdk host host/audit host/capability host/catalog host/config host/dispatch host/executor host/manifest host/mcp host/policy host/session host/tomlfile cmd/skill/view host/executor/wasm",
 }
 
 // doors names the packages that may import each dependency.
@@ -91,7 +92,7 @@ type pkg struct {
 // TestFloorPlan fails on any import that the floor plan does not name.
 func TestFloorPlan(t *testing.T) {
 	seen := map[string]bool{}
-	for _, goos := range []string{"linux", "wasip1"} {
+	for _, goos := range []string{"linux", "darwin", "windows", "wasip1"} {
 		for _, p := range list(t, goos) {
 			name := strings.TrimPrefix(p.ImportPath, module)
 			seen[name] = true

@@ -5,6 +5,7 @@ package host
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -53,6 +54,7 @@ type Host struct {
 	Dispatcher *dispatch.Dispatcher
 	Folder     string // the name of the skill in Options.Folder
 
+	id       string // of the process, as a session
 	options  Options
 	session  *session.Session
 	policy   *policy.Source
@@ -80,20 +82,17 @@ func Open(c config.Config, o Options) (*Host, error) {
 	if err := c.Paths.Ensure(); err != nil {
 		return nil, err
 	}
-	h := &Host{Config: c, options: o, Catalog: catalog.New(c.Names.Separator)}
+	h := &Host{Config: c, options: o, Catalog: catalog.New(c.Names.Separator), id: rand.Text()}
 	h.changes.next = make(chan struct{})
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	var err error
 	if h.session, err = session.New(session.Options{Workspace: c.Workspace.Dir, Explicit: c.Workspace.Explicit, Home: c.Paths.Home,
 		Private:  []string{c.Paths.State, c.Paths.Audit, c.Paths.Cache, c.Paths.Policy},
-		ReadOnly: append([]string{c.Paths.File}, c.Skills...)}); err != nil {
-		return nil, err
-	}
-	if h.policy, err = policy.Watch(c.Paths.Policy, h.policyChanged); err != nil {
+		ReadOnly: append([]string{c.Paths.File, c.Paths.Config}, c.Skills...)}); err != nil {
 		return nil, err
 	}
 	h.audit = newRecord(audit.Options{Dir: c.Paths.Audit, Key: c.Paths.AuditKey(), Durability: c.Audit.Durability, Params: c.Audit.Params,
-		Version: o.Version, MaxSize: c.Audit.Rotate, Secrets: h.secrets.values})
+		Version: o.Version, MaxSize: c.Audit.Rotate, Secrets: h.secrets.values}, h.learnSecrets)
 	h.store = memory.Open()
 	if c.Store.Backend == "sqlite" {
 		h.store = sqlite.Open(filepath.Join(c.Paths.State, "state.db"))
@@ -104,10 +103,21 @@ func Open(c config.Config, o Options) (*Host, error) {
 		runtimes[o.Extra.Runtime] = o.Extra.Executor
 	}
 	h.programs = executor.NewPrograms(runtimes)
-	if err := h.corridor(); err != nil {
+	if err := h.furnish(); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	return h, h.install()
+	return h, nil
+}
+
+// furnish reads the files that people write.
+func (h *Host) furnish() (err error) {
+	if h.policy, err = policy.Watch(h.Config.Paths.Policy, h.policyChanged); err != nil {
+		return err
+	}
+	if err := h.corridor(); err != nil {
+		return err
+	}
+	return h.install()
 }
 
 // corridor makes the dispatcher.
@@ -131,6 +141,7 @@ func (h *Host) corridor() error {
 		TmpDir:   h.Config.Paths.Tmp(),
 		Realpath: realpath,
 		Env:      os.LookupEnv,
+		Hidden:   hidden,
 	}
 	return nil
 }
@@ -145,13 +156,14 @@ func realpath(path string) (string, error) {
 func (h *Host) Policy() *policy.Policy {
 	p := h.policy.Policy()
 	if h.options.AllowFolder {
-		return h.changes.allowing(p, h.Config.Paths.Policy, h.Catalog, h.Folder)
+		return h.changes.allowing(p, h.Catalog, h.Folder)
 	}
 	return p
 }
 
-// Scope returns the scope of a call by the local user.
-func (h *Host) Scope(session string) sdk.Scope { return h.session.Scope(session) }
+// Scope returns the scope of a call by the local user. Where there is no
+// session of a transport, the host's process is one.
+func (h *Host) Scope() sdk.Scope { return h.session.Scope(h.id) }
 
 // Close ends background work, waits for calls that run, and closes the rooms.
 // It may be called more than once.
@@ -159,7 +171,10 @@ func (h *Host) Close() (err error) {
 	h.once.Do(func() {
 		h.cancel()
 		h.work.Wait()
-		err = errors.Join(h.policy.Close(), h.programs.Close(), h.wasm.Close(), h.audit.Close(), h.store.Close())
+		if h.policy != nil { // else it could not be read
+			err = h.policy.Close()
+		}
+		err = errors.Join(err, h.programs.Close(), h.wasm.Close(), h.audit.Close(), h.store.Close())
 	})
 	return err
 }

@@ -92,7 +92,7 @@ func (w *world) allow(t *testing.T, h *Host, name string) {
 }
 
 func invoke(h *Host, skill string) (sdk.Result, error) {
-	return h.Call(context.Background(), sdk.Call{Tool: "InvokeSkill", Args: json.RawMessage(`{"skill_name":"` + skill + `"}`), Scope: h.Scope("s")}, nil)
+	return h.Call(context.Background(), sdk.Call{Tool: "InvokeSkill", Args: json.RawMessage(`{"skill_name":"` + skill + `"}`), Scope: h.Scope()}, nil)
 }
 
 // eventually waits for what another goroutine brings about.
@@ -126,7 +126,12 @@ func TestAllowed(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.home, "policy.toml")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the policy is gone", func() bool { _, err := invoke(h, "review"); return sdk.KindOf(err) == sdk.Denied })
+	eventually(t, "the missing policy is noticed", func() bool { return strings.Contains(w.log.String(), "is gone") })
+	if _, err := invoke(h, "review"); err != nil {
+		t.Errorf("policy_vanished: what was allowed changed: %v", err)
+	}
+	w.write(t, "policy.toml", "")
+	eventually(t, "an empty policy takes the rules back", func() bool { _, err := invoke(h, "review"); return sdk.KindOf(err) == sdk.Denied })
 }
 
 // TestReload checks that skills come, change and go while the host runs, and
@@ -142,7 +147,7 @@ func TestReload(t *testing.T) {
 	defer cancel()
 	changed := make(chan mcp.Kind, 64)
 	go func() {
-		for k := range h.Watch(ctx, h.Scope("")) {
+		for k := range h.Watch(ctx, h.Scope()) {
 			changed <- k
 		}
 	}()
@@ -173,7 +178,7 @@ func TestList(t *testing.T) {
 	h := w.open(t)
 	var names []string
 	for cursor := ""; ; {
-		p, err := h.List(t.Context(), h.Scope(""), mcp.Tools, cursor, 1)
+		p, err := h.List(t.Context(), h.Scope(), mcp.Tools, cursor, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,22 +196,22 @@ func TestList(t *testing.T) {
 			break
 		}
 	}
-	entries, _ := h.Catalog.Entries()
+	entries := h.Catalog.Entries()
 	if len(names) != len(entries) || names[0] != "InvokeSkill" {
 		t.Errorf("listed %q of %d entries", names, len(entries))
 	}
-	if _, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "not a cursor!", 1); sdk.KindOf(err) != sdk.Invalid {
+	if _, err := h.List(t.Context(), h.Scope(), mcp.Tools, "not a cursor!", 1); sdk.KindOf(err) != sdk.Invalid {
 		t.Errorf("a foreign cursor gives %v", err)
 	}
-	before, _ := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100)
+	before, _ := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100)
 	w.allow(t, h, "review")
 	eventually(t, "the description names the allowed skill", func() bool {
-		p, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100)
+		p, err := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100)
 		return err == nil && p.Version != before.Version && strings.Contains(string(p.Items[0]), "How to review")
 	})
-	w.write(t, "policy.toml", "[callers.\""+h.Scope("").Caller+"\"]\ntools.deny = [\"InvokeSkill\"]\n")
+	w.write(t, "policy.toml", "[callers.\""+h.Scope().Caller+"\"]\ntools.deny = [\"InvokeSkill\"]\n")
 	eventually(t, "a tool that may not be called is not listed", func() bool {
-		p, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100)
+		p, err := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100)
 		return err == nil && (len(p.Items) == 0 || !strings.Contains(string(p.Items[0]), `"InvokeSkill"`))
 	})
 }
@@ -220,7 +225,7 @@ func TestShipped(t *testing.T) {
 		t.Skip("LEFT OUT: the built-in modules are not in this build; run go run ./skills/build first")
 	}
 	roots := func() string {
-		layers, err := h.Dispatcher.Layers(h.Catalog.Of("read-image")[0], h.Scope(""))
+		layers, err := h.Dispatcher.Layers(h.Catalog.Of("read-image")[0], h.Scope())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +253,7 @@ func TestShipped(t *testing.T) {
 func TestNoFilesBehind(t *testing.T) {
 	w := newWorld(t)
 	h := w.open(t)
-	if _, err := h.List(t.Context(), h.Scope(""), mcp.Tools, "", 100); err != nil {
+	if _, err := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"audit", "state/tmp"} {

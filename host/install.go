@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 
 	"github.com/skillhost/skill/host/catalog"
@@ -60,7 +59,8 @@ func (h *Host) install() error {
 func (h *Host) reload() {
 	before := h.Catalog.Skills()
 	found, errs := catalog.Scan(h.Config.Skills, before)
-	errs = append(errs, h.Catalog.Replace(append(slices.Clone(h.builtin), found...))...)
+	changed, more := h.Catalog.Replace(append(slices.Clone(h.builtin), found...))
+	errs = append(errs, more...)
 	for _, err := range errs {
 		fmt.Fprintln(h.options.Log, "skill:", err)
 	}
@@ -68,12 +68,15 @@ func (h *Host) reload() {
 	now := h.Catalog.Skills()
 	for _, old := range before {
 		if !slices.ContainsFunc(now, func(s *manifest.Skill) bool { return s.Home.Digest == old.Home.Digest }) {
+			h.Dispatcher.Forget(old.Home.Digest)
 			if err := h.programs.Drop(old.Home.Digest); err != nil {
 				fmt.Fprintln(h.options.Log, "skill:", err)
 			}
 		}
 	}
-	h.changes.announce()
+	if changed {
+		h.changes.announce()
+	}
 }
 
 // Problems returns what was wrong with the skills when they were read last.
@@ -88,6 +91,3 @@ func missing() (errs []error) {
 	}
 	return errs
 }
-
-// SkillDir is where skill NAME would be installed.
-func (h *Host) SkillDir(name string) string { return filepath.Join(h.Config.Paths.Skills, name) }

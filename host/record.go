@@ -17,13 +17,14 @@ import (
 // lists tools leaves no file behind.
 type record struct {
 	options audit.Options
+	before  func() // called once, before the first record
 
 	mu   sync.Mutex
 	file *audit.File
 	done bool
 }
 
-func newRecord(o audit.Options) *record { return &record{options: o} }
+func newRecord(o audit.Options, before func()) *record { return &record{options: o, before: before} }
 
 // Append opens the log if need be. A log that cannot be opened is tried again
 // at the next record; until then no call runs.
@@ -48,6 +49,7 @@ func (r *record) open() (*audit.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.before()
 	r.file = f
 	return f, nil
 }

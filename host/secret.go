@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/egress"
@@ -47,6 +48,35 @@ func (h *Host) bind(p *policy.Policy, s *manifest.Skill) egress.Secrets {
 		out = append(out, x)
 	}
 	return out
+}
+
+// hidden denies every tool the places that the values of secrets come from: a
+// skill may use a secret, and must not see it.
+func hidden(p *policy.Policy) capability.Layer {
+	l := capability.Layer{Name: "operator", Pos: capability.Pos{File: "the sources of secrets"}}
+	for _, b := range p.Secrets() {
+		switch b.Source.Kind {
+		case "file":
+			l.Deny = append(l.Deny, capability.Capability{Kind: capability.Filesystem, Verb: capability.Read, Pattern: filepath.ToSlash(filepath.Clean(b.Source.Name)), Pos: b.Pos})
+		case "env":
+			l.Deny = append(l.Deny, capability.Capability{Kind: capability.Env, Verb: capability.Read, Pattern: b.Source.Name, Pos: b.Pos})
+		}
+	}
+	return l
+}
+
+// learnSecrets reads the values of all secrets, so that they are kept out of
+// the record from the first call on.
+func (h *Host) learnSecrets() {
+	for _, b := range h.Policy().Secrets() {
+		v, err := h.value(b)
+		if err != nil && !errors.Is(err, store.ErrAbsent) {
+			h.say(err)
+		}
+		if v != "" {
+			h.secrets.learn(v)
+		}
+	}
 }
 
 // SetSecret keeps the value of a secret in the store.

@@ -23,7 +23,7 @@ func (h *Host) warm() {
 	}
 	did := false
 	for _, s := range h.Catalog.Skills() {
-		if s.Runtime != "wasm" || h.ctx.Err() != nil || !h.Dispatcher.VisibleSkill(s, h.Scope("")) {
+		if s.Runtime != "wasm" || h.ctx.Err() != nil || !h.Dispatcher.VisibleSkill(s, h.Scope()) {
 			continue
 		}
 		mark := filepath.Join(h.Config.Paths.Cache, "warm-"+strings.TrimPrefix(s.Home.Digest, "sha256:")+"-"+h.options.Version)

@@ -39,11 +39,11 @@ type Error struct {
 // A Denial says which layer refused what, for programs; the Error around it
 // says the same for people.
 type Denial struct {
-	Capability string `json:"capability"`     // kind and verb, such as "filesystem.read"
-	Resource   string `json:"resource"`       // the target, such as "/etc/passwd"
-	Layer      string `json:"layer"`          // "manifest", "operator", "session", "call"
-	File       string `json:"file,omitempty"` // where that layer is written
-	Line       int    `json:"line,omitempty"` // 1-based; 0 if the layer is not a file
+	Capability string `json:"capability"`      // kind and verb, such as "filesystem.read"
+	Resource   string `json:"resource"`        // the target, such as "/etc/passwd"
+	Layer      string `json:"layer,omitempty"` // "manifest", "operator", "session", "call"
+	File       string `json:"file,omitempty"`  // where that layer is written
+	Line       int    `json:"line,omitempty"`  // 1-based; 0 if the layer is not a file
 	Allow      string `json:"allow,omitempty"`
 }
 

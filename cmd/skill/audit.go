@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/cmd/skill/view"
 	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/sdk"
 )
@@ -102,13 +104,17 @@ func (g *globals) records(w io.Writer, all iter.Seq2[audit.Record, error]) error
 		switch {
 		case err != nil:
 			bad = true
-			fmt.Fprintf(w, "unreadable: %v\n", err)
+			if !g.json {
+				fmt.Fprintln(w, view.Line(fmt.Sprintf("unreadable: %v", err)))
+			} else if err := view.JSONLine(w, view.NewError(err)); err != nil {
+				return err
+			}
 		case g.json:
-			if err := printLine(w, r); err != nil {
+			if err := view.JSONLine(w, r); err != nil {
 				return err
 			}
 		default:
-			fmt.Fprintln(w, line(r))
+			view.Record(w, r)
 		}
 	}
 	if bad {
@@ -117,34 +123,28 @@ func (g *globals) records(w io.Writer, all iter.Seq2[audit.Record, error]) error
 	return nil
 }
 
-// line is one record for a person.
-func line(r audit.Record) string {
-	s := fmt.Sprintf("%s %-6s %s", r.Time.Local().Format("2006-01-02 15:04:05.000"), r.Type, r.Call)
-	switch r.Type {
-	case audit.TypeBoot, audit.TypeClose, audit.TypePolicy:
-		s += r.Boot + " " + r.Note
-	case audit.TypeStart:
-		s += fmt.Sprintf(" %s (%s) for %s", r.Tool, r.Skill, r.Caller)
-		if r.Params != nil {
-			s += fmt.Sprintf(" %v", r.Params.Shape)
+// prune keeps the record to its bounds, as a host that serves does by the hour.
+// Looking costs one read of the directory.
+func (g *globals) prune(cmd *cobra.Command) {
+	conf, err := g.config()
+	if err != nil {
+		return // the command has said so
+	}
+	files, err := os.ReadDir(conf.Paths.Audit)
+	var total int64
+	old := false
+	for _, f := range files {
+		if st, err := f.Info(); err == nil {
+			total += st.Size()
+			old = old || conf.Audit.MaxAge > 0 && time.Since(st.ModTime()) > conf.Audit.MaxAge
 		}
-	case audit.TypeRefuse:
-		s += fmt.Sprintf(" %s for %s", r.Tool, r.Caller)
-	case audit.TypeAccess:
-		s += fmt.Sprintf(" %s %s %s", r.Decision, r.Access, r.Target)
-		if r.Count > 1 {
-			s += fmt.Sprintf(" (%d times)", r.Count)
-		}
-	case audit.TypeEnd:
-		s += fmt.Sprintf(" %s %v, %d bytes", r.Tool, r.Duration.Round(time.Microsecond), r.Bytes)
 	}
-	if r.Kind != "" {
-		s += " " + string(r.Kind)
+	if old || conf.Audit.MaxSize > 0 && total > conf.Audit.MaxSize {
+		_, err = audit.Retain(conf.Paths.Audit, conf.Audit.MaxAge, conf.Audit.MaxSize, time.Now())
 	}
-	if r.Error != "" {
-		s += ": " + r.Error
+	if err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "skill:", err)
 	}
-	return s
 }
 
 func auditVerify(g *globals) *cobra.Command {
@@ -166,10 +166,10 @@ you can replace all of them: keep a copy of the last line elsewhere to notice.`,
 			}
 			w := cmd.OutOrStdout()
 			if g.json {
-				err = printJSON(w, rep)
+				err = view.JSON(w, rep)
 			} else {
 				for _, p := range rep.Problems {
-					fmt.Fprintf(w, "%s: %s:%d: %s\n", p.Class, p.File, p.Line, p.What)
+					fmt.Fprintln(w, view.Line(fmt.Sprintf("%s: %s:%d: %s", p.Class, p.File, p.Line, p.What)))
 				}
 				verdict := "intact"
 				if !rep.Intact() {

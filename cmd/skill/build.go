@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/cmd/skill/view"
 	"github.com/skillhost/skill/host"
 	"github.com/skillhost/skill/sdk"
 )
@@ -43,6 +44,9 @@ made by any other compiler.`,
 			st, err := os.Stat(filepath.Join(dir, source))
 			if err != nil {
 				return err
+			}
+			if g.json {
+				return view.JSON(cmd.OutOrStdout(), map[string]any{"module": filepath.Join(dir, source), "bytes": st.Size(), "tools": n})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes, %d tools\n", filepath.Join(dir, source), st.Size(), n)
 			return nil

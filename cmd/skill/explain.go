@@ -1,13 +1,16 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/cmd/skill/view"
+	"github.com/skillhost/skill/host"
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/dispatch"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -29,44 +32,23 @@ written. With --try the grant is asked about one access, such as
 				return err
 			}
 			defer h.Close()
-			call := sdk.Call{Tool: args[0], Scope: h.Scope("")}
-			withArgs := len(args) > 1
-			if withArgs {
-				if call.Args, err = readArgs(args[1], cmd.InOrStdin()); err != nil {
-					return err
-				}
+			plan, verdict, err := plan(h, args, cmd.InOrStdin())
+			if err != nil {
+				return err
 			}
-			plan, verdict := h.Dispatcher.Plan(call)
-			if !withArgs && plan.Entry != nil && sdk.KindOf(verdict) == sdk.Invalid { // only the arguments are missing
-				plan.Layers, verdict = h.Dispatcher.Layers(plan.Entry, call.Scope)
-			}
-			var tries []tried
-			for _, t := range try {
-				a, err := parseAccess(t)
-				if err != nil {
-					return err
-				}
-				why := verdict // a call that is refused touches nothing, and its layers may not be complete
-				if why == nil {
-					why = capability.NewGrant(plan.Layers, nil).Check(a)
-				}
-				tries = append(tries, tried{t, why})
+			tries, err := ask(plan.Layers, verdict, try)
+			if err != nil {
+				return err
 			}
 			out := cmd.OutOrStdout()
 			if g.json {
-				return errors.Join(printJSON(out, explainJSON(args[0], plan.Layers, verdict, tries)), shown(verdict))
+				return errors.Join(view.JSON(out, view.GrantJSON(args[0], plan.Layers, verdict, tries)), shown(verdict))
 			}
 			if plan.Entry != nil {
-				fmt.Fprintf(out, "%s of %s@%s (%s, %s)\n", plan.Entry.Name, plan.Entry.Skill.Name, plan.Entry.Skill.Version, plan.Entry.Skill.Runtime, plan.Entry.Skill.Home.Digest)
+				fmt.Fprintln(out, view.Line(fmt.Sprintf("%s of %s@%s (%s, %s)", plan.Entry.Name, plan.Entry.Skill.Name, plan.Entry.Skill.Version, plan.Entry.Skill.Runtime, plan.Entry.Skill.Home.Digest)))
 			}
-			printLayers(out, plan.Layers)
-			for _, t := range tries {
-				if t.err == nil {
-					fmt.Fprintf(out, "%s: allowed\n", t.access)
-				} else {
-					fmt.Fprintf(out, "%s: %v\n", t.access, t.err)
-				}
-			}
+			view.Layers(out, plan.Layers)
+			view.Tries(out, tries)
 			if verdict != nil {
 				fmt.Fprintln(out, "verdict: the call is refused")
 				return verdict
@@ -79,9 +61,43 @@ written. With --try the grant is asked about one access, such as
 	return c
 }
 
-type tried struct {
-	access string
-	err    error
+// plan decides the call that args mean. Without arguments for the tool only
+// their check is left out.
+func plan(h *host.Host, args []string, stdin io.Reader) (plan dispatch.Plan, verdict, err error) {
+	call := sdk.Call{Tool: args[0], Scope: h.Scope()}
+	if len(args) > 1 {
+		if call.Args, err = readArgs(args[1], stdin); err != nil {
+			return plan, nil, err
+		}
+	}
+	plan, verdict = h.Dispatcher.Plan(call)
+	if len(args) > 1 || sdk.KindOf(verdict) != sdk.Invalid {
+		return plan, verdict, nil
+	}
+	if plan.Entry == nil { // InvokeSkill, which has not been told what to invoke
+		plan.Entry = plan.Via
+	}
+	if plan.Entry != nil {
+		plan.Layers, verdict = h.Dispatcher.Layers(plan.Entry, call.Scope)
+	}
+	return plan, verdict, nil
+}
+
+// ask asks a grant about accesses. A call that is refused touches nothing, and
+// its layers may not be complete.
+func ask(layers []capability.Layer, verdict error, accesses []string) (tries []view.Try, err error) {
+	for _, access := range accesses {
+		a, err := parseAccess(access)
+		if err != nil {
+			return nil, err
+		}
+		why := verdict
+		if why == nil {
+			why = capability.NewGrant(layers, nil).Check(a)
+		}
+		tries = append(tries, view.Try{Access: access, Err: why})
+	}
+	return tries, nil
 }
 
 // shown turns an error that the output already holds into an exit status.
@@ -90,57 +106,4 @@ func shown(err error) error {
 		return nil
 	}
 	return fmt.Errorf("%w%w", errShown, err)
-}
-
-func explainJSON(tool string, layers []capability.Layer, verdict error, tries []tried) any {
-	type layer struct {
-		Name   string              `json:"name"`
-		File   string              `json:"file,omitempty"`
-		Line   int                 `json:"line,omitempty"`
-		Closed bool                `json:"closed,omitempty"`
-		Allow  map[string][]string `json:"allow"`
-		Deny   map[string][]string `json:"deny,omitempty"`
-	}
-	type try struct {
-		Access  string          `json:"access"`
-		Allowed bool            `json:"allowed"`
-		Why     json.RawMessage `json:"why,omitempty"`
-	}
-	out := struct {
-		Tool    string  `json:"tool"`
-		Allowed bool    `json:"allowed"`
-		Why     string  `json:"why,omitempty"`
-		Layers  []layer `json:"layers"`
-		Tries   []try   `json:"tries,omitempty"`
-	}{Tool: tool, Allowed: verdict == nil, Layers: []layer{}}
-	if verdict != nil {
-		out.Why = verdict.Error()
-	}
-	for _, l := range layers {
-		row := layer{l.Name, l.Pos.File, l.Pos.Line, l.Closed, map[string][]string{}, nil}
-		for _, k := range capability.Kinds {
-			if speaksOf(l, k) && !l.Closed {
-				row.Allow[string(k)] = []string{}
-			}
-		}
-		for _, c := range l.Allow {
-			row.Allow[string(c.Kind)] = append(row.Allow[string(c.Kind)], c.Entry())
-		}
-		for _, c := range l.Deny {
-			if row.Deny == nil {
-				row.Deny = map[string][]string{}
-			}
-			row.Deny[string(c.Kind)] = append(row.Deny[string(c.Kind)], c.Entry())
-		}
-		out.Layers = append(out.Layers, row)
-	}
-	for _, t := range tries {
-		row := try{Access: t.access, Allowed: t.err == nil}
-		var e *sdk.Error
-		if errors.As(t.err, &e) {
-			row.Why, _ = json.Marshal(e) // strings only: cannot fail
-		}
-		out.Tries = append(out.Tries, row)
-	}
-	return out
 }

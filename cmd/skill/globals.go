@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/skillhost/skill/cmd/skill/view"
 	"github.com/skillhost/skill/host"
 	"github.com/skillhost/skill/host/config"
 	"github.com/skillhost/skill/sdk"
@@ -50,14 +51,32 @@ func (g *globals) completeTools(cmd *cobra.Command, args []string, _ string) ([]
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
+	return g.complete(cmd, func(h *host.Host) (names []string) {
+		for _, r := range listRows(h) {
+			names = append(names, r.Tool+"\t"+view.Short(r.Description, 60))
+		}
+		return names
+	}, cobra.ShellCompDirectiveDefault)
+}
+
+// completeSkills completes the name of a skill.
+func (g *globals) completeSkills(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return g.complete(cmd, func(h *host.Host) (names []string) {
+		for _, s := range h.Catalog.Skills() {
+			names = append(names, s.Name+"\t"+view.Short(s.Description, 60))
+		}
+		return names
+	}, cobra.ShellCompDirectiveNoFileComp)
+}
+
+func (g *globals) complete(cmd *cobra.Command, names func(*host.Host) []string, d cobra.ShellCompDirective) ([]string, cobra.ShellCompDirective) {
 	h, err := g.open(cmd)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	defer h.Close()
-	var names []string
-	for _, r := range listRows(h) {
-		names = append(names, fmt.Sprintf("%s\t%s", r.Tool, short(r.Description, 60)))
-	}
-	return names, cobra.ShellCompDirectiveDefault
+	return names(h), d
 }

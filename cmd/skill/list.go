@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/cmd/skill/view"
 	"github.com/skillhost/skill/host"
 )
 
@@ -23,12 +23,12 @@ func listCommand(g *globals) *cobra.Command {
 			defer h.Close()
 			rows := listRows(h)
 			if g.json {
-				return printJSON(cmd.OutOrStdout(), rows)
+				return view.JSON(cmd.OutOrStdout(), rows)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "TOOL\tSKILL\tRUNTIME\tSTATE\tDESCRIPTION")
 			for _, r := range rows {
-				fmt.Fprintf(w, "%s\t%s@%s\t%s\t%s\t%s\n", r.Tool, r.Skill, r.Version, r.Runtime, r.State, short(r.Description, 70))
+				fmt.Fprintf(w, "%s\t%s@%s\t%s\t%s\t%s\n", r.Tool, r.Skill, r.Version, r.Runtime, r.State, view.Short(r.Description, 70))
 			}
 			return w.Flush()
 		},
@@ -48,8 +48,8 @@ type listRow struct {
 
 func listRows(h *host.Host) []listRow {
 	rows := []listRow{}
-	scope := h.Scope("")
-	entries, _ := h.Catalog.Entries()
+	scope := h.Scope()
+	entries := h.Catalog.Entries()
 	for _, e := range append(entries[:len(entries):len(entries)], h.Catalog.Instructions()...) {
 		s := e.Skill
 		r := listRow{e.Name, s.Name, s.Version, s.Runtime, "allowed", e.Tool.Description, s.Home.Digest}
@@ -62,13 +62,4 @@ func listRows(h *host.Host) []listRow {
 		rows = append(rows, r)
 	}
 	return rows
-}
-
-// short returns the first line of s, cut to n runes.
-func short(s string, n int) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

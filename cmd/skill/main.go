@@ -8,22 +8,40 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
+	"github.com/skillhost/skill/cmd/skill/view"
 	"github.com/skillhost/skill/sdk"
 )
 
 func main() {
 	ignoreSignals()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root().ExecuteContext(ctx)
+	c := root()
+	err := c.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		if !errors.Is(err, errShown) {
-			fmt.Fprintln(os.Stderr, "skill:", err)
-		}
+		complain(c, err)
 		os.Exit(exitCode(err))
 	}
+}
+
+// complain says what went wrong on standard error, in JSON if that was asked
+// for.
+func complain(c *cobra.Command, err error) {
+	if errors.Is(err, errShown) {
+		return
+	}
+	asJSON, _ := c.PersistentFlags().GetBool("json")  // the flag is there
+	if asJSON || slices.Contains(os.Args, "--json") { // a bad flag may stand before it
+		if view.JSON(c.ErrOrStderr(), view.NewError(err)) == nil {
+			return
+		}
+	}
+	fmt.Fprintln(c.ErrOrStderr(), "skill:", err)
 }
 
 // errShown is the error of a command that has said everything itself.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/cmd/skill/view"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -37,6 +39,8 @@ tool with "skill call".`,
 
 		SuggestionsMinimumDistance: 2,
 	}
+	c.SetOut(view.Visible(os.Stdout))
+	c.SetErr(view.Visible(os.Stderr))
 	f := c.PersistentFlags()
 	f.BoolVar(&g.json, "json", false, "print JSON")
 	g.flags(f)

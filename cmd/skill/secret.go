@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/cmd/skill/view"
+	"github.com/skillhost/skill/host"
 	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/sdk"
 )
@@ -57,7 +59,7 @@ are the most that any skill can send it to; a manifest can only narrow them.`,
 					return err
 				}
 			}
-			err = editPolicy(h.Config.Paths.Policy, func(data []byte) ([]byte, error) {
+			err = editPolicy(cmd.Context(), h.Config.Paths.Policy, func(data []byte) ([]byte, error) {
 				return policy.SetSecret(data, args[0], source, hosts...)
 			})
 			if err != nil {
@@ -67,6 +69,9 @@ are the most that any skill can send it to; a manifest can only narrow them.`,
 				if err := h.SetSecret(cmd.Context(), args[0], value); err != nil {
 					return err
 				}
+			}
+			if g.json {
+				return view.JSON(cmd.OutOrStdout(), map[string]any{"secret": args[0], "source": source, "hosts": hosts, "policy": h.Config.Paths.Policy})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is bound to %s by %s\n", args[0], strings.Join(hosts, ", "), h.Config.Paths.Policy)
 			return nil
@@ -97,19 +102,48 @@ func secretRemove(g *globals) *cobra.Command {
 		Use:   "remove NAME",
 		Short: "Forget the stored value of a secret",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: g.completeSecrets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := g.open(cmd)
 			if err != nil {
 				return err
 			}
 			defer h.Close()
+			stored, err := h.HasSecret(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if !stored {
+				return &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("no stored value of a secret %q", args[0]), Hint: "see skill secret list"}
+			}
 			if err := h.RemoveSecret(cmd.Context(), args[0]); err != nil {
 				return err
+			}
+			if g.json {
+				return view.JSON(cmd.OutOrStdout(), map[string]string{"secret": args[0], "state": "removed", "policy": h.Config.Paths.Policy})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the stored value of %s is gone; its binding in %s stays\n", args[0], h.Config.Paths.Policy)
 			return nil
 		},
 	}
+}
+
+// completeSecrets completes the name of a secret that has a stored value.
+func (g *globals) completeSecrets(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return g.complete(cmd, func(h *host.Host) (names []string) {
+		for _, s := range h.Catalog.Skills() {
+			for _, x := range s.Secrets {
+				if stored, err := h.HasSecret(cmd.Context(), x.Name); err == nil && stored {
+					names = append(names, x.Name)
+				}
+			}
+		}
+		return names
+	}, cobra.ShellCompDirectiveNoFileComp)
 }
 
 func secretList(g *globals) *cobra.Command {
@@ -142,7 +176,7 @@ func secretList(g *globals) *cobra.Command {
 				}
 			}
 			if g.json {
-				return printJSON(cmd.OutOrStdout(), rows)
+				return view.JSON(cmd.OutOrStdout(), rows)
 			}
 			for _, r := range rows {
 				state := "not bound: skill secret set " + r.Secret + " --host …"
@@ -151,7 +185,7 @@ func secretList(g *globals) *cobra.Command {
 				} else if r.Set {
 					state = "set"
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s for %s to %s: %s\n", r.Secret, r.Skill, strings.Join(r.Hosts, ", "), state)
+				fmt.Fprintln(cmd.OutOrStdout(), view.Line(fmt.Sprintf("%s for %s to %s: %s", r.Secret, r.Skill, strings.Join(r.Hosts, ", "), state)))
 			}
 			return nil
 		},

@@ -33,8 +33,8 @@ when their files change. Messages for the operator go to standard error.`,
 			}
 			defer h.Close()
 			h.Start()
-			return mcp.Serve(cmd.Context(), h, cmd.InOrStdin(), cmd.OutOrStdout(), mcp.Options{
-				Name: "skill", Version: version, Instructions: instructions, Scope: h.Scope(""),
+			return mcp.Serve(cmd.Context(), h, cmd.InOrStdin(), os.Stdout, mcp.Options{
+				Name: "skill", Version: version, Instructions: instructions, Scope: h.Scope(),
 				Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 			})
 		},

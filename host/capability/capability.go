@@ -84,8 +84,13 @@ type Capability struct {
 	Pos     Pos
 
 	optional bool // Filesystem: written with "?": may be absent
+	asIs     bool // Filesystem: Bind resolves no links in Pattern
 	net      *endpoint
 }
+
+// AsIs returns c, an entry of a deny list, for the very name of a path: if that
+// is a link, it is the link that is denied and not what it leads to.
+func (c Capability) AsIs() Capability { c.asIs = true; return c }
 
 // Entry formats c as it is written in a manifest.
 func (c Capability) Entry() string {

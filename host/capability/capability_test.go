@@ -40,10 +40,10 @@ func TestLiveAndSee(t *testing.T) {
 		t.Error("refused before it is revoked")
 	}
 	now = revoked
-	if err := g.Check(a); err != revoked || g.Allows(a) {
+	if err := g.Check(a); !errors.Is(err, revoked) || sdk.KindOf(err) != sdk.Denied || g.Allows(a) {
 		t.Errorf("passes after it is revoked: %v", err)
 	}
-	if len(seen) != 2 || seen[0] != nil || seen[1] != revoked {
+	if len(seen) != 2 || seen[0] != nil || !errors.Is(seen[1], revoked) {
 		t.Errorf("seen %v", seen)
 	}
 }
@@ -64,15 +64,15 @@ func TestRefusalNamesTheLine(t *testing.T) {
 		a    Access
 		want string
 	}{
-		{Access{Kind: Filesystem, Verb: Read, Target: "/etc/passwd"}, `filesystem.read /etc/passwd (refused by manifest skill.toml:12; to allow it, add to [capabilities]: filesystem = ["read:/etc/passwd"])`},
+		{Access{Kind: Filesystem, Verb: Read, Target: "/etc/passwd"}, `filesystem.read /etc/passwd (refused by manifest skill.toml:12; to allow it, write in [capabilities]: filesystem = ["read:/data", "read:/etc/passwd"])`},
 		{Access{Kind: Filesystem, Verb: Read, Target: "/data/key/a"}, `filesystem.read /data/key/a (refused by manifest f.toml:7: denied by "read:/data/key")`},
 		{Access{Kind: Filesystem, Verb: Write, Target: "/x\n\"(ok)"}, `filesystem.write "/x\u000A\"(ok)" (refused by manifest skill.toml:12)`},
 		{Access{Kind: Filesystem, Verb: Read, Target: "/tmp/x"}, `filesystem.read /tmp/x (refused by manifest skill.toml:12)`},
 		{Access{Kind: Filesystem, Verb: Read, Target: "/a/../b"}, `filesystem.read /a/../b (refused by host: the path is not a clean absolute one)`},
-		{net("https", "evil.com", 443, "GET"), `network.connect GET https://evil.com:443 (refused by manifest skill.toml:12; to allow it, add to [capabilities]: network = ["https://evil.com"])`},
-		{net("https", "api.x.com", 443, "PUT"), `network.connect PUT https://api.x.com:443 (refused by manifest skill.toml:12; to allow it, add to [capabilities]: network = ["PUT https://api.x.com"])`},
-		{net("http", "b.com", 8080, "GET"), `network.connect GET http://b.com:8080 (refused by manifest skill.toml:12; to allow it, add to [capabilities]: network = ["http://b.com:8080"])`},
-		{net("tcp", "[2001:db8::1]", 22, ""), `network.connect tcp://[2001:db8::1]:22 (refused by manifest skill.toml:12; to allow it, add to [capabilities]: network = ["tcp://[2001:db8::1]:22"])`},
+		{net("https", "evil.com", 443, "GET"), `network.connect GET https://evil.com:443 (refused by manifest skill.toml:12; to allow it, write in [capabilities]: network = ["GET https://api.x.com", "b.com", "https://evil.com"])`},
+		{net("https", "api.x.com", 443, "PUT"), `network.connect PUT https://api.x.com:443 (refused by manifest skill.toml:12; to allow it, write in [capabilities]: network = ["GET https://api.x.com", "b.com", "PUT https://api.x.com"])`},
+		{net("http", "b.com", 8080, "GET"), `network.connect GET http://b.com:8080 (refused by manifest skill.toml:12; to allow it, write in [capabilities]: network = ["GET https://api.x.com", "b.com", "http://b.com:8080"])`},
+		{net("tcp", "[2001:db8::1]", 22, ""), `network.connect tcp://[2001:db8::1]:22 (refused by manifest skill.toml:12; to allow it, write in [capabilities]: network = ["GET https://api.x.com", "b.com", "tcp://[2001:db8::1]:22"])`},
 		{Access{Kind: Env, Verb: Read, Target: "HOME"}, `env.read HOME (refused by manifest skill.toml:12; to allow it, add to [capabilities]: env = ["HOME"])`},
 	}
 	g := NewGrant([]Layer{manifest}, nil)
@@ -90,6 +90,84 @@ func TestRefusalNamesTheLine(t *testing.T) {
 	err := NewGrant([]Layer{wide, session}, nil).Check(Access{Kind: Filesystem, Verb: Write, Target: "/data/x"})
 	if want := "filesystem.write /data/x (refused by session --workspace /w)"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// The line of a hint replaces the operator's, so nothing that is in force may
+// be missing from it, and it is written as the operator would write it.
+func TestRefusalNamesTheWholeLine(t *testing.T) {
+	realpath := func(p string) (string, error) {
+		if p == "/absent" {
+			return "", errors.New("no such file")
+		}
+		return "/real" + p, nil
+	}
+	topics := []Topic{{Filesystem, Read}, {Filesystem, Write}}
+	for name, c := range map[string]struct {
+		l    Layer
+		read string
+		want string
+	}{
+		"bound":     {Layer{Allow: parseAll(t, Filesystem, "read:${workspace}|read:/absent?|write:/data")}, "/etc/passwd", `write in [x]: filesystem = ["read:${workspace}", "read:/absent?", "write:/data", "read:/etc/passwd"])`},
+		"silent":    {Layer{Closed: true}, "/etc/passwd", `add to [x]: filesystem = ["read:/etc/passwd"])`},
+		"empty":     {Layer{Speaks: topics}, "/etc/passwd", `write in [x]: filesystem = ["read:/etc/passwd"])`},
+		"dangerous": {Layer{Speaks: topics}, "/", `write in [x]: filesystem = ["read:/"]; the policy must allow the dangerous "read:/" as well)`},
+	} {
+		c.l.Name, c.l.Table, c.l.Speaks = "operator", "[x]", append(c.l.Speaks, topics[:min(len(c.l.Allow), 2)]...)
+		l, err := c.l.Bind(Vars{Workspace: "/w"}, realpath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err = l.Bind(Vars{Workspace: "/w"}, realpath); err != nil { // once more
+			t.Fatal(err)
+		}
+		all := Layer{Name: "manifest", Closed: true, Allow: parseAll(t, Filesystem, "write:/")}
+		err = NewGrant([]Layer{all, l}, nil).Check(Access{Kind: Filesystem, Verb: Read, Target: c.read})
+		if err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// A caller that narrows its call by a path must not learn whether there is one.
+func TestNarrowingIsNoExistenceOracle(t *testing.T) {
+	realpath := func(p string) (string, error) {
+		switch p {
+		case "/absent", "/forbidden", "/file/x":
+			return "", errors.New(p)
+		case "/odd":
+			return `relative`, nil
+		}
+		return p, nil
+	}
+	const entries = "read:/absent|write:/forbidden|read:/file/x|read:/odd|read:/there"
+	l, err := Layer{Name: "call", Speaks: []Topic{{Filesystem, Read}}, Allow: parseAll(t, Filesystem, entries)}.Bind(Vars{}, realpath)
+	if err != nil || len(l.Allow) != 1 || l.Allow[0].Pattern != "/there" {
+		t.Errorf("%v, %v", l.Allow, err)
+	}
+	all := Layer{Name: "manifest", Closed: true, Allow: parseAll(t, Filesystem, "write:/")}
+	for target, want := range map[string]bool{"/there/x": true, "/absent": false, "/odd": false, "/elsewhere": false} {
+		if NewGrant([]Layer{all, l}, nil).Allows(Access{Kind: Filesystem, Verb: Read, Target: target}) != want {
+			t.Error(target)
+		}
+	}
+	if _, err := (Layer{Name: "operator", Allow: parseAll(t, Filesystem, "read:/absent")}).Bind(Vars{}, realpath); err == nil {
+		t.Error("the operator is not told of an absent path")
+	}
+}
+
+func TestAsIs(t *testing.T) {
+	link := func(p string) (string, error) { return strings.Replace(p, "/link", "/target", 1), nil }
+	deny := parseAll(t, Filesystem, "write:/link")
+	deny[0] = deny[0].AsIs()
+	l, err := Layer{Closed: true, Allow: parseAll(t, Filesystem, "write:/"), Deny: deny}.Bind(Vars{}, link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]bool{"/link": false, "/target": true} {
+		if NewGrant([]Layer{l}, nil).Allows(Access{Kind: Filesystem, Verb: Write, Target: target}) != want {
+			t.Error(target)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/skillhost/skill/sdk"
 )
@@ -26,6 +27,8 @@ type Layer struct {
 	Speaks []Topic
 	Allow  Set
 	Deny   Set
+
+	written Set // Allow before Bind; nil if it was not bound
 }
 
 func (l *Layer) speaks(k Kind, v Verb) bool {
@@ -67,7 +70,11 @@ func (g Grant) Layers() []Layer { return g.layers }
 func (g Grant) Check(a Access) error {
 	err := g.decide(&a)
 	if err == nil && g.live != nil {
-		err = g.live(a)
+		if err = g.live(a); err != nil && sdk.KindOf(err) != sdk.Denied { // it cannot be told what is allowed today
+			e := objection{fault: "today's policy cannot be asked"}.refuse(&a)
+			e.Err = err
+			err = e
+		}
 	}
 	if g.see != nil {
 		g.see(a, err)
@@ -189,7 +196,7 @@ func (l *Layer) admits(a *Access) bool {
 }
 
 // refuse returns the error that says who refused a and how to change that.
-func (o objection) refuse(a *Access) error {
+func (o objection) refuse(a *Access) *sdk.Error {
 	d := &sdk.Denial{Capability: string(a.Kind) + "." + string(a.Verb), Resource: a.Target, Layer: "host"}
 	e := &sdk.Error{Kind: sdk.Denied, What: d.Capability + " " + display(a.Target), Denial: d}
 	if o.layer == nil {
@@ -211,15 +218,42 @@ func (o objection) refuse(a *Access) error {
 			e.Hint += ", whose address this may be; list the address itself, not \"*\""
 		}
 	} else if entry, ok := o.layer.suggest(a); ok && o.layer.Table != "" {
-		d.Allow = fmt.Sprintf("%s = [%s]", a.Kind, Quote(entry))
-		e.Hint += fmt.Sprintf("; to allow it, add to %s: %s", o.layer.Table, d.Allow)
+		var said bool
+		d.Allow, said = o.layer.line(a.Kind, entry.Entry())
+		do := "add to"
+		if said {
+			do = "write in"
+		}
+		e.Hint += fmt.Sprintf("; to allow it, %s %s: %s", do, o.layer.Table, d.Allow)
+		if word := entry.Danger(); word != "" {
+			e.Hint += "; the policy must allow the dangerous " + Quote(word) + " as well"
+		}
 	}
 	return e
 }
 
+// line returns the list of l for kind as it has to be with one entry more, and
+// whether there is one to replace. It is written as l was, and not as it was
+// bound: the operator is to copy the whole line.
+func (l *Layer) line(kind Kind, entry string) (text string, said bool) {
+	said = slices.ContainsFunc(l.Speaks, func(t Topic) bool { return t.Kind == kind })
+	list := l.written
+	if list == nil {
+		list = l.Allow
+	}
+	var b strings.Builder
+	for i := range list {
+		if list[i].Kind == kind {
+			b.WriteString(Quote(list[i].Entry()) + ", ")
+			said = true
+		}
+	}
+	return fmt.Sprintf("%s = [%s%s]", kind, b.String(), Quote(entry)), said
+}
+
 // suggest returns the narrowest entry that would make l allow a, if there is
 // one: a host directory below /tmp cannot be written down, for one.
-func (l *Layer) suggest(a *Access) (string, bool) {
+func (l *Layer) suggest(a *Access) (Capability, bool) {
 	entry := a.Target
 	switch {
 	case a.Kind == Filesystem:
@@ -235,7 +269,7 @@ func (l *Layer) suggest(a *Access) (string, bool) {
 		entry = e.String()
 	}
 	c, err := Parse(a.Kind, entry, Pos{})
-	return entry, err == nil && c.covers(a)
+	return c, err == nil && c.covers(a)
 }
 
 // namesMethods reports whether l reaches n, but not by its method.

@@ -137,18 +137,23 @@ type Vars struct {
 // names (architecture 8.2: layer entries are resolved once). realpath resolves
 // links and reports whether the path exists; Bind asks it about ${tmp} never.
 // An allowed path that does not exist is an error unless it was written with
-// "?", which leaves it out. A denied one is kept twice: as it is written, and
+// "?", which leaves it out. In the layer "call" it is always left out, without
+// a word: an error would tell a caller what exists where it may not look. A denied one is kept twice: as it is written, and
 // with the part of it that exists resolved.
 func (l Layer) Bind(v Vars, realpath func(string) (string, error)) (Layer, error) {
 	var err error
-	if l.Allow, err = l.Allow.bind(v, realpath, false); err != nil {
+	if l.written == nil {
+		l.written = l.Allow
+	}
+	called := l.Name == "call"
+	if l.Allow, err = l.Allow.bind(v, realpath, false, called); err != nil {
 		return Layer{}, err
 	}
-	l.Deny, err = l.Deny.bind(v, realpath, true)
+	l.Deny, err = l.Deny.bind(v, realpath, true, called)
 	return l, err
 }
 
-func (s Set) bind(v Vars, realpath func(string) (string, error), deny bool) (Set, error) {
+func (s Set) bind(v Vars, realpath func(string) (string, error), deny, called bool) (Set, error) {
 	out := make(Set, 0, len(s))
 	for _, c := range s {
 		if c.Kind != Filesystem || strings.HasPrefix(c.Pattern, VarTmp) {
@@ -163,6 +168,9 @@ func (s Set) bind(v Vars, realpath func(string) (string, error), deny bool) (Set
 		written.Pattern = p
 		if deny {
 			out = append(out, written)
+			if c.asIs {
+				continue
+			}
 			if c.Pattern = resolveDeepest(p, realpath); c.Pattern != p {
 				out = append(out, c) // the name is denied, and what it leads to
 			}
@@ -170,12 +178,12 @@ func (s Set) bind(v Vars, realpath func(string) (string, error), deny bool) (Set
 		}
 		real, err := realpath(p)
 		switch {
-		case err == nil && !isReal(real):
+		case err == nil && !isReal(real) && !called:
 			return nil, invalid(c.Pos, fmt.Sprintf("filesystem entry %q leads to %q, which is not a clean absolute path", c.Entry(), real), "")
-		case err == nil:
+		case err == nil && isReal(real):
 			c.Pattern = real
 			out = append(out, c)
-		case !c.optional:
+		case !c.optional && !called:
 			return nil, invalid(c.Pos, fmt.Sprintf("filesystem entry %q: %v", c.Entry(), err), `write "?" after a path that may be absent`)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // InvokeSkill is the built-in tool that names another one in its arguments.
-// "execute" is the same address in the words of other hosts; it is listed only
-// if a built-in of that name is installed, and accepted always.
+// "execute" is the same address in the words of other hosts: accepted, but not
+// listed.
 const InvokeSkill = "InvokeSkill"
 
 // An address is a call whose arguments name the tool that is really meant.
@@ -31,32 +31,26 @@ type address struct {
 // dispatcher's back.
 func (c *Catalog) Resolve(call *sdk.Call) (Resolved, error) {
 	s := c.now.Load()
+	switch call.Tool { // first, so that no skill can take these names
+	case InvokeSkill, "execute", "skill-engine/execute", "skill-engine.execute":
+		return s.resolveAddress(call.Args)
+	}
 	e, ok := s.names[call.Tool]
-	if !ok {
-		if name, cut := strings.CutPrefix(call.Tool, "skill-engine/"); cut {
-			e, ok = s.names[name]
-			if name == "execute" {
-				return s.resolveAddress(e, call.Args)
-			}
-		}
-		if call.Tool == "execute" || call.Tool == "skill-engine.execute" {
-			return s.resolveAddress(nil, call.Args)
-		}
+	if name, cut := strings.CutPrefix(call.Tool, "skill-engine/"); !ok && cut {
+		e, ok = s.names[name]
 	}
 	if !ok {
 		return Resolved{}, s.noTool(call.Tool)
 	}
-	if e.Skill.Home.Builtin && (e.Name == InvokeSkill || e.Name == "execute") {
-		return s.resolveAddress(e, call.Args)
+	if e.Name == InvokeSkill && e.Skill.Home.Builtin { // by another spelling
+		return s.resolveAddress(call.Args)
 	}
 	return Resolved{Entry: e, Args: call.Args}, nil
 }
 
-func (s *snapshot) resolveAddress(via *Entry, args json.RawMessage) (Resolved, error) {
-	if via == nil {
-		via = s.names[InvokeSkill]
-	}
-	if via == nil {
+func (s *snapshot) resolveAddress(args json.RawMessage) (Resolved, error) {
+	via := s.names[InvokeSkill]
+	if via == nil || !via.Skill.Home.Builtin {
 		return Resolved{}, s.noTool(InvokeSkill)
 	}
 	r := Resolved{Via: via}

@@ -6,6 +6,7 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -39,15 +40,12 @@ type Resolved struct {
 // A Catalog is the current set of entries. It is safe for concurrent use.
 type Catalog struct {
 	separator string
+	mu        sync.Mutex // of Replace
 	now       atomic.Pointer[snapshot]
-
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at each change
 }
 
 // snapshot is one immutable state of the catalog.
 type snapshot struct {
-	version uint64
 	skills  []*manifest.Skill // sorted by name
 	listed  []*Entry          // sorted by name
 	names   map[string]*Entry // by every accepted spelling
@@ -57,16 +55,18 @@ type snapshot struct {
 // New returns an empty Catalog that offers third-party tools as
 // skill<separator>tool. The separator is ".", "_" or "__".
 func New(separator string) *Catalog {
-	c := &Catalog{separator: separator, changed: make(chan struct{})}
+	c := &Catalog{separator: separator}
 	c.now.Store(&snapshot{names: map[string]*Entry{}, bySkill: map[string][]*Entry{}})
 	return c
 }
 
-// Replace makes skills the whole content of the catalog. A skill that cannot
-// be taken in is left out and reported; it does not harm the others. Of two
-// skills with one name the first stays: put the built-ins first.
-func (c *Catalog) Replace(skills []*manifest.Skill) []error {
-	var errs []error
+// Replace makes skills the whole content of the catalog, and reports whether
+// that is another one. A skill that cannot be taken in is left out and
+// reported; it does not harm the others. Of two skills with one name the first
+// stays: put the built-ins first.
+func (c *Catalog) Replace(skills []*manifest.Skill) (changed bool, errs []error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	next := &snapshot{names: map[string]*Entry{}, bySkill: map[string][]*Entry{}}
 	old := c.now.Load()
 	for _, s := range skills {
@@ -75,36 +75,15 @@ func (c *Catalog) Replace(skills []*manifest.Skill) []error {
 		}
 	}
 	next.sort()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	old = c.now.Load()
-	next.version = old.version + 1
 	c.now.Store(next)
-	if !slices.EqualFunc(old.skills, next.skills, func(a, b *manifest.Skill) bool {
+	return !slices.EqualFunc(old.skills, next.skills, func(a, b *manifest.Skill) bool {
 		return a.Name == b.Name && a.Home.Digest == b.Home.Digest && a.Home.Dir == b.Home.Dir
-	}) {
-		close(c.changed)
-		c.changed = make(chan struct{})
-	}
-	return errs
+	}), errs
 }
 
-// Changed returns a channel that is closed when the set of skills changes.
-func (c *Catalog) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
-
-// Version identifies the current set; it grows with every Replace.
-func (c *Catalog) Version() uint64 { return c.now.Load().version }
-
-// Entries returns the tools that are offered to clients, sorted by name, and
-// the version they belong to. The slice must not be changed.
-func (c *Catalog) Entries() ([]*Entry, uint64) {
-	s := c.now.Load()
-	return s.listed, s.version
-}
+// Entries returns the tools that are offered to clients, sorted by name. The
+// slice must not be changed.
+func (c *Catalog) Entries() []*Entry { return c.now.Load().listed }
 
 // Of returns the entries of one skill. The slice must not be changed.
 func (c *Catalog) Of(skill string) []*Entry { return c.now.Load().bySkill[skill] }
@@ -153,17 +132,21 @@ func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) e
 	if err != nil {
 		return err
 	}
+	names := map[string]*Entry{}
 	for _, e := range entries {
 		for _, spelling := range e.spellings() {
-			if other, ok := s.names[spelling]; ok && other != e {
-				return &sdk.Error{Kind: sdk.Invalid, Op: skill.Home.File, What: fmt.Sprintf("tool name %q is already taken by %s", spelling, other.Skill.Home.File)}
+			other := s.names[spelling]
+			if other == nil {
+				other = names[spelling]
 			}
+			if other != nil && other != e {
+				return &sdk.Error{Kind: sdk.Invalid, Op: skill.Home.File, What: fmt.Sprintf("tool %q could also be called %q, which is a name of %s of %s", e.Tool.Name, spelling, other.Tool.Name, other.Skill.Home.File)}
+			}
+			names[spelling] = e
 		}
 	}
+	maps.Copy(s.names, names)
 	for _, e := range entries {
-		for _, spelling := range e.spellings() {
-			s.names[spelling] = e
-		}
 		if !e.Hidden {
 			s.listed = append(s.listed, e)
 		}

@@ -44,8 +44,7 @@ func builtin(s *manifest.Skill) *manifest.Skill { s.Home.Builtin = true; return 
 
 func listed(c *Catalog) string {
 	var names []string
-	entries, _ := c.Entries()
-	for _, e := range entries {
+	for _, e := range c.Entries() {
 		names = append(names, e.Name)
 	}
 	return strings.Join(names, " ")
@@ -59,7 +58,7 @@ func TestNames(t *testing.T) {
 		"__": "Echo a__one a__two_three b__" + long[:52] + "_",
 	} {
 		c := New(sep)
-		errs := c.Replace([]*manifest.Skill{builtin(skill(t, "echo", "Echo")), skill(t, "b", long), skill(t, "a", "two.three", "one")})
+		_, errs := c.Replace([]*manifest.Skill{builtin(skill(t, "echo", "Echo")), skill(t, "b", long), skill(t, "a", "two.three", "one")})
 		if errs != nil {
 			t.Fatal(errs)
 		}
@@ -87,7 +86,7 @@ func TestNames(t *testing.T) {
 func TestShadowing(t *testing.T) {
 	c := New(".")
 	first := builtin(skill(t, "echo", "Echo"))
-	errs := c.Replace([]*manifest.Skill{first, skill(t, "echo", "Echo"), skill(t, "other", "x"), skill(t, "other", "y")})
+	_, errs := c.Replace([]*manifest.Skill{first, skill(t, "echo", "Echo"), skill(t, "other", "x"), skill(t, "other", "y")})
 	if len(errs) != 2 || !strings.Contains(errs[0].Error(), "exists twice") {
 		t.Errorf("%v", errs)
 	}
@@ -98,8 +97,19 @@ func TestShadowing(t *testing.T) {
 	if got := listed(c); got != "Echo other.x" {
 		t.Errorf("listed %q", got)
 	}
+	// Two tools of one skill that one spelling could mean.
+	if _, errs := c.Replace([]*manifest.Skill{skill(t, "a", "x", "_x")}); len(errs) != 1 {
+		t.Errorf("a__x means two tools: %v", errs)
+	}
+	// The address of other hosts is nobody's name.
+	if _, errs := c.Replace([]*manifest.Skill{skill(t, "skill-engine", "execute")}); errs != nil {
+		t.Error(errs)
+	}
+	if r, err := c.Resolve(&sdk.Call{Tool: "skill-engine/execute", Args: json.RawMessage(`{}`)}); err == nil {
+		t.Errorf("address_shadowed: %s", r.Entry.Name)
+	}
 	// Two built-ins with one tool name: the second one is left out whole.
-	if errs := c.Replace([]*manifest.Skill{first, builtin(skill(t, "two", "Echo", "Fine"))}); len(errs) != 1 || listed(c) != "Echo" {
+	if _, errs := c.Replace([]*manifest.Skill{first, builtin(skill(t, "two", "Echo", "Fine"))}); len(errs) != 1 || listed(c) != "Echo" {
 		t.Errorf("%v, listed %q", errs, listed(c))
 	}
 }
@@ -112,7 +122,7 @@ func TestResolve(t *testing.T) {
 	}
 	both := open(t, map[string]string{"skill.toml": string(skillText("both", "run")), "SKILL.md": "---\nname: both\ndescription: Both.\n---\nDo $1."})
 	text := open(t, map[string]string{"SKILL.md": "---\nname: text\ndescription: A text.\n---\nRead."})
-	if errs := c.Replace([]*manifest.Skill{builtin(invoke), builtin(skill(t, "echo", "Echo")), skill(t, "one", "only"), skill(t, "many", "a", "b"), both, text}); errs != nil {
+	if _, errs := c.Replace([]*manifest.Skill{builtin(invoke), builtin(skill(t, "echo", "Echo")), skill(t, "one", "only"), skill(t, "many", "a", "b"), both, text}); errs != nil {
 		t.Fatal(errs)
 	}
 	digest := both.Home.Digest
@@ -167,23 +177,15 @@ func TestResolve(t *testing.T) {
 func TestReplaceKeepsEntries(t *testing.T) {
 	c := New(".")
 	a, b := skill(t, "a", "x"), skill(t, "b", "y")
-	changed := c.Changed()
-	c.Replace([]*manifest.Skill{a, b})
-	select {
-	case <-changed:
-	default:
-		t.Error("the change was not announced")
+	if changed, _ := c.Replace([]*manifest.Skill{a, b}); !changed {
+		t.Error("the change was not reported")
 	}
 	before, err := c.Lookup("a.x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed = c.Changed()
-	c.Replace([]*manifest.Skill{a, b})
-	select {
-	case <-changed:
-		t.Error("a change was announced, but nothing has changed")
-	default:
+	if changed, _ := c.Replace([]*manifest.Skill{a, b}); changed {
+		t.Error("a change was reported, but nothing has changed")
 	}
 	if after, err := c.Lookup("a.x"); err != nil || after != before {
 		t.Errorf("the entry was made anew, %v", err)

@@ -34,9 +34,17 @@ func offered(skill *manifest.Skill, tool, separator string) string {
 	return name
 }
 
+// Canonical is the name that capabilities of kind invoke are about, however a
+// call spells it.
+func (e *Entry) Canonical() string {
+	if e.Hidden || e.Skill.Home.Builtin {
+		return e.Name
+	}
+	return e.Skill.Name + "." + e.Tool.Name
+}
+
 // spellings returns every name by which e may be called. A skill's name has
-// neither "." nor "_" nor "/", so no two tools share a spelling unless they
-// differ in nothing but the dots of their own names.
+// neither "." nor "_" nor "/", so that tools of two skills never share one.
 func (e *Entry) spellings() []string {
 	if e.Hidden {
 		return nil // reached by address only

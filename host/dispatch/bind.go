@@ -9,6 +9,7 @@ import (
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/schema"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -31,7 +32,8 @@ type boundKey struct {
 
 // bound is the outcome of authorising and binding, good or bad.
 type bound struct {
-	layers []capability.Layer
+	layers  []capability.Layer
+	mayGrow bool // a path that was allowed with "?" may come to exist
 }
 
 // bind authorises and returns the manifest's, the operator's and the session's
@@ -48,10 +50,13 @@ func (d *Dispatcher) bind(p *policy.Policy, e, via *catalog.Entry, scope sdk.Sco
 	if err != nil { // not remembered: a missing path may appear
 		return b, err
 	}
+	if b.mayGrow {
+		return b, nil
+	}
 	d.state.mu.Lock()
 	defer d.state.mu.Unlock()
-	if d.state.bound == nil || len(d.state.bound) >= maxBound {
-		d.state.bound = map[boundKey]*bound{}
+	if d.state.boundTo != p || len(d.state.bound) >= maxBound { // an old policy's are of no use
+		d.state.bound, d.state.boundTo = map[boundKey]*bound{}, p
 	}
 	d.state.bound[k] = b
 	return b, nil
@@ -83,8 +88,12 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 		return b, err
 	}
 	all = append(all, session)
-	vars := capability.Vars{Workspace: scope.Workspace, SkillDir: e.Skill.Home.Dir}
+	if d.Hidden != nil {
+		all = append(all, d.Hidden(p))
+	}
+	vars := capability.Vars{Workspace: scope.Workspace, SkillDir: skillDir(e)}
 	for _, l := range all {
+		b.mayGrow = b.mayGrow || l.MayGrow()
 		if l, err = l.Bind(vars, d.Realpath); err != nil {
 			return b, err
 		}
@@ -97,7 +106,7 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 // has written a list about for this very skill.
 func (d *Dispatcher) unlessSaid(shipped capability.Layer, operator []capability.Layer, skill string) capability.Layer {
 	shipped.Name = "operator"
-	shipped.Table = fmt.Sprintf("[skills.%s.capabilities] in %s, where a list replaces the shipped one", skill, d.File)
+	shipped.Table = fmt.Sprintf("[skills.%s.capabilities] of %s", skill, d.File)
 	shipped.Speaks = slices.DeleteFunc(slices.Clone(shipped.Speaks), func(t capability.Topic) bool {
 		return slices.ContainsFunc(operator, func(l capability.Layer) bool {
 			return strings.HasPrefix(l.Table, "[skills.") && slices.Contains(l.Speaks, t)
@@ -114,7 +123,7 @@ func (p *Plan) narrow(d *Dispatcher, parent *run) error {
 		if err != nil {
 			return err
 		}
-		l, err = l.Bind(capability.Vars{Workspace: p.Call.Scope.Workspace, SkillDir: p.Entry.Skill.Home.Dir}, d.Realpath)
+		l, err = l.Bind(capability.Vars{Workspace: p.Call.Scope.Workspace, SkillDir: skillDir(p.Entry)}, d.Realpath)
 		if err != nil {
 			return err
 		}
@@ -143,11 +152,24 @@ func sameSet(a, b capability.Set) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
+// unambiguous refuses what two readers could read differently, such as a kind
+// that is given twice.
+var unambiguous = func() *schema.Schema {
+	s, err := schema.Compile(nil)
+	if err != nil { // a constant: cannot happen
+		panic(err)
+	}
+	return s
+}()
+
 // callLayer reads the narrowing that a caller asks for with its call: an
 // object from kinds to lists of entries, as in the manifest's [capabilities].
 func callLayer(raw json.RawMessage) (capability.Layer, error) {
 	l := capability.Layer{Name: "call", Pos: capability.Pos{File: "the call's own narrowing"}}
 	var lists map[capability.Kind][]string
+	if err := unambiguous.Check(raw); err != nil {
+		return l, err
+	}
 	if err := json.Unmarshal(raw, &lists); err != nil {
 		return l, &sdk.Error{Kind: sdk.Invalid, What: "narrowing", Err: err, Hint: `want for example {"filesystem": ["read:/data"], "network": []}`}
 	}

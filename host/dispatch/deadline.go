@@ -20,27 +20,28 @@ type deadline struct {
 	soft   context.Context
 	budget time.Duration // from begin to the soft end
 
-	mu        sync.Mutex
-	endSoft   context.CancelCauseFunc
-	endHard   context.CancelCauseFunc
-	softTimer *time.Timer
-	hardTimer *time.Timer
-	last      time.Time // the hard end that nothing moves
-	timeout   time.Duration
-	leave     func() bool
-	stopped   bool
+	mu       sync.Mutex
+	alarms   *alarms
+	endSoft  context.CancelCauseFunc
+	endHard  context.CancelCauseFunc
+	softEnds alarm
+	hardEnds alarm
+	last     time.Time // the hard end that nothing moves
+	timeout  time.Duration
+	leave    func() bool
+	stopped  bool
 }
 
 var errTimeout = &sdk.Error{Kind: sdk.Limit, What: "the tool did not finish in time", Hint: "limits.timeout and limits.max_timeout in its manifest"}
 
 // begin starts the clock and returns the hard context. A child's clock ends
 // with its parent's: its ctx is the parent's soft one.
-func (c *deadline) begin(ctx context.Context, l manifest.Limits, parent *run) context.Context {
+func (c *deadline) begin(ctx context.Context, alarms *alarms, l manifest.Limits, parent *run) context.Context {
 	hard, endHard := context.WithCancelCause(context.WithoutCancel(ctx))
 	soft, endSoft := context.WithCancelCause(hard)
 	c.mu.Lock() // ctx may be done already, and abandon on its way
 	defer c.mu.Unlock()
-	c.soft, c.endSoft, c.endHard, c.timeout = soft, endSoft, endHard, l.Timeout
+	c.alarms, c.soft, c.endSoft, c.endHard, c.timeout = alarms, soft, endSoft, endHard, l.Timeout
 	now := time.Now()
 	c.last = now.Add(max(l.MaxTimeout, l.Timeout))
 	if parent != nil && parent.clock.last.Before(c.last) {
@@ -48,8 +49,10 @@ func (c *deadline) begin(ctx context.Context, l manifest.Limits, parent *run) co
 		c.timeout = min(c.timeout, c.last.Sub(now))
 	}
 	c.budget = c.timeout - c.grace()
-	c.softTimer = time.AfterFunc(c.budget, func() { endSoft(errTimeout) })
-	c.hardTimer = time.AfterFunc(c.timeout, func() { endHard(errTimeout) })
+	c.softEnds.ring = func() { endSoft(errTimeout) }
+	c.hardEnds.ring = func() { endHard(errTimeout) }
+	alarms.set(&c.softEnds, now.Add(c.budget))
+	alarms.set(&c.hardEnds, now.Add(c.timeout))
 	c.leave = context.AfterFunc(ctx, func() { c.abandon(context.Cause(ctx)) })
 	return hard
 }
@@ -63,9 +66,12 @@ func (c *deadline) extend() {
 	if c.stopped || c.soft.Err() != nil {
 		return
 	}
-	left := min(c.timeout, time.Until(c.last))
-	c.softTimer.Reset(max(0, left-c.grace()))
-	c.hardTimer.Reset(max(0, left))
+	end := time.Now().Add(c.timeout)
+	if end.After(c.last) {
+		end = c.last
+	}
+	c.alarms.set(&c.softEnds, end.Add(-c.grace()))
+	c.alarms.set(&c.hardEnds, end)
 }
 
 // abandon ends the call because its caller is gone or its parent is out of time.
@@ -79,9 +85,10 @@ func (c *deadline) abandon(cause error) {
 		cause = context.Canceled
 	}
 	c.endSoft(cause)
-	c.softTimer.Stop()
-	c.hardTimer.Stop()
-	c.hardTimer = time.AfterFunc(c.grace(), func() { c.endHard(cause) })
+	c.alarms.drop(&c.softEnds)
+	c.alarms.drop(&c.hardEnds) // it may be ringing; then the guest is stopped a little early
+	c.hardEnds = alarm{ring: func() { c.endHard(cause) }}
+	c.alarms.set(&c.hardEnds, time.Now().Add(c.grace()))
 }
 
 func (c *deadline) stop() {
@@ -89,8 +96,8 @@ func (c *deadline) stop() {
 	defer c.mu.Unlock()
 	c.stopped = true
 	c.leave()
-	c.softTimer.Stop()
-	c.hardTimer.Stop()
+	c.alarms.drop(&c.softEnds)
+	c.alarms.drop(&c.hardEnds)
 	c.endSoft(context.Canceled)
 	c.endHard(context.Canceled)
 }

@@ -34,6 +34,7 @@ type Dispatcher struct {
 	Ops      *ops.Table
 	Sealer   *Sealer
 	Secrets  func(*policy.Policy, *manifest.Skill) egress.Secrets
+	Hidden   func(*policy.Policy) capability.Layer     // what no tool may read: the sources of secrets; nil hides nothing
 	TmpDir   string                                    // where private temporary directories are made
 	Realpath func(string) (string, error)              // resolves links; fails if the path does not exist
 	Env      func(name string) (value string, ok bool) // the host's environment
@@ -48,10 +49,12 @@ type Programs interface {
 
 // state is what the Dispatcher remembers between calls.
 type state struct {
-	mu    sync.Mutex
-	bound map[boundKey]*bound
-	gates map[string]*gate
-	calls callIDs
+	mu      sync.Mutex
+	bound   map[boundKey]*bound // of boundTo
+	boundTo *policy.Policy
+	gates   map[string]*gate
+	calls   callIDs
+	alarms  alarms
 }
 
 // Call takes call through the corridor. emit is told of progress, partial
@@ -73,11 +76,14 @@ func (d *Dispatcher) call(ctx context.Context, call *sdk.Call, parent *run, emit
 		return sdk.Result{}, r.refuse(ctx, err)
 	}
 	defer leave()
-	if err := d.Sealer.use(plan.answer.nonce); err != nil {
+	if err := r.replan(); err != nil { // it may have waited long
 		return sdk.Result{}, r.refuse(ctx, err)
 	}
 	if err := r.start(ctx); err != nil {
 		return sdk.Result{}, err
+	}
+	if err := d.Sealer.use(r.plan.answer); err != nil {
+		return r.end(ctx, sdk.Result{}, err)
 	}
 	result, err := r.execute(ctx)
 	return r.end(ctx, result, err)
@@ -104,6 +110,9 @@ func (d *Dispatcher) plan(call *sdk.Call, parent *run) (Plan, error) {
 	resolved, err := d.Catalog.Resolve(call)
 	p.Entry, p.Via, p.Args = resolved.Entry, resolved.Via, resolved.Args
 	if err != nil {
+		return p, err
+	}
+	if err := parent.mayInvoke(p.Entry, call.Tool); err != nil {
 		return p, err
 	}
 	if len(p.Args) == 0 {

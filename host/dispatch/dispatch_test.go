@@ -146,7 +146,7 @@ func houseOf(t testing.TB, text string) *house {
 		t.Fatal(err)
 	}
 	invoke.Home.Builtin = true
-	if errs := cat.Replace(append(skills, invoke)); errs != nil {
+	if _, errs := cat.Replace(append(skills, invoke)); errs != nil {
 		t.Fatal(errs)
 	}
 	h.setPolicy(t, fmt.Sprintf("[skills.guest]\nallow = true\ndigest = %q\n[dangerous]\nallow = [\"invoke:*\"]\n", skills[2].Home.Digest))
@@ -542,7 +542,7 @@ func TestDenialIsTold(t *testing.T) {
 			}
 			r, err := h.do(t, "one-t", `{}`)
 			text := fmt.Sprint(r, err)
-			for _, want := range []string{`filesystem = ["read:/etc/passwd"]`, "manifest", "[capabilities]"} {
+			for _, want := range []string{`filesystem = ["write:${workspace}", "read:/etc/passwd"]`, "manifest", "[capabilities]"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("%q does not say %q", text, want)
 				}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -44,23 +45,30 @@ func (d *Dispatcher) gate(s *manifest.Skill) *gate {
 	return g
 }
 
+// nestedWait is how long a call that a tool makes waits for a slot. Its caller
+// holds one, and tools that invoke each other may wait for each other.
+const nestedWait = 2 * time.Second
+
 // enter waits for a slot of the call's skill. A call that a tool of the same
-// skill makes takes none: its ancestor holds one until it is done, and waiting
-// for it would be waiting for oneself.
+// skill makes, however far above, takes its ancestor's, which can lend it to one
+// at a time: waiting for another slot could be waiting for oneself.
 func (d *Dispatcher) enter(ctx context.Context, r *run) (leave func(), err error) {
 	s := r.plan.Entry.Skill
 	g := d.gate(s)
 	if g.rate != nil && !g.rate.Allow() {
 		return nil, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("skill %q is called more often than its manifest allows", s.Name), Hint: "limits.rate in " + s.Home.File}
 	}
+	slots := g.slots
 	for a := r.parent; a != nil; a = a.parent {
 		if a.plan.Entry.Skill.Home.Digest == s.Home.Digest {
-			return func() {}, nil
+			slots = a.lend()
+			break
 		}
 	}
+	leave = func() { <-slots }
 	select {
-	case g.slots <- struct{}{}:
-		return g.leave, nil
+	case slots <- struct{}{}:
+		return leave, nil
 	default:
 	}
 	if g.waiting.Add(1) > maxWaiting {
@@ -68,15 +76,48 @@ func (d *Dispatcher) enter(ctx context.Context, r *run) (leave func(), err error
 		return nil, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("%d calls of skill %q are waiting already", maxWaiting, s.Name), Hint: "limits.concurrency in " + s.Home.File}
 	}
 	defer g.waiting.Add(-1)
+	var tooLong <-chan time.Time
+	if r.parent != nil && slots == g.slots {
+		t := time.NewTimer(nestedWait)
+		defer t.Stop()
+		tooLong = t.C
+	}
 	select {
-	case g.slots <- struct{}{}:
-		return g.leave, nil
+	case slots <- struct{}{}:
+		return leave, nil
+	case <-tooLong:
+		return nil, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("all slots of skill %q are taken; tools that invoke each other may be waiting for each other", s.Name), Hint: "limits.concurrency in " + s.Home.File}
 	case <-ctx.Done():
-		return nil, &sdk.Error{Kind: sdk.Canceled, What: "call", Err: context.Cause(ctx)}
+		cause := context.Cause(ctx)
+		if sdk.KindOf(cause) == sdk.Limit {
+			return nil, cause
+		}
+		return nil, &sdk.Error{Kind: sdk.Canceled, What: "call", Err: cause}
 	}
 }
 
-func (g *gate) leave() { <-g.slots }
+// lend returns the slot that r, which holds one of its skill's, lends to one
+// descendant of the same skill at a time.
+func (r *run) lend() chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.nested == nil {
+		r.nested = make(chan struct{}, 1)
+	}
+	return r.nested
+}
+
+// Forget lets go of what is remembered of a skill that is gone.
+func (d *Dispatcher) Forget(digest string) {
+	d.state.mu.Lock()
+	defer d.state.mu.Unlock()
+	delete(d.state.gates, digest)
+	for k := range d.state.bound {
+		if k.entry.Skill.Home.Digest == digest {
+			delete(d.state.bound, k)
+		}
+	}
+}
 
 // callIDs makes the ids of calls: the process's random part and a number.
 type callIDs struct {

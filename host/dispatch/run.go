@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/egress"
 	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/host/ops"
 	"github.com/skillhost/skill/sdk"
@@ -26,11 +29,16 @@ type run struct {
 	emit   func(sdk.Event)
 	began  time.Time
 	clock  deadline
+	grant  capability.Grant // of the job that runs
+	nested chan struct{}    // of lend
+	touched
+	tmp private
+}
 
-	mu       sync.Mutex
-	accesses []access
-	denials  []*sdk.Error // the first few
-	tmp      string
+// private is the call's own temporary directory.
+type private struct {
+	mu  sync.Mutex
+	dir string
 }
 
 // event returns an audit event of type t with everything known of the call.
@@ -109,7 +117,10 @@ func (r *run) execute(ctx context.Context) (result sdk.Result, err error) {
 		return sdk.Result{}, err
 	}
 	defer release()
-	hard := r.clock.begin(ctx, r.plan.Entry.Tool.Limits, r.parent)
+	if err := r.replan(); err != nil { // compiling may have taken long
+		return sdk.Result{}, err
+	}
+	hard := r.clock.begin(ctx, &r.d.state.alarms, r.plan.Entry.Tool.Limits, r.parent)
 	defer r.clock.stop()
 	defer r.removeTmp()
 	job := r.job()
@@ -133,6 +144,7 @@ func (r *run) execute(ctx context.Context) (result sdk.Result, err error) {
 func (r *run) job() executor.Job {
 	p := &r.plan
 	grant := capability.NewGrant(p.Layers, r.see).WithLive(r.live)
+	r.grant = grant
 	return executor.Job{
 		Input: sdk.Input{
 			Tool: p.Entry.Tool.Name, Args: p.Args, Call: r.id, Scope: p.Call.Scope, Client: p.Call.Client,
@@ -140,11 +152,11 @@ func (r *run) job() executor.Job {
 		},
 		Grant:  grant,
 		Limits: p.Entry.Tool.Limits,
-		Dirs:   executor.Dirs{Workspace: p.Call.Scope.Workspace, Skill: p.Entry.Skill.Home.Dir, Tmp: r.makeTmp},
+		Dirs:   executor.Dirs{Workspace: p.Call.Scope.Workspace, Skill: skillDir(p.Entry), Tmp: r.makeTmp},
 		Soft:   r.clock.soft,
 		Ops: r.d.Ops.Bind(ops.Binding{
 			Grant: grant, Scope: p.Call.Scope, Skill: p.Entry.Skill.Name, Limits: p.Entry.Tool.Limits,
-			Secrets: r.d.Secrets(p.policy, p.Entry.Skill), Invoke: r.invoke,
+			Secrets: func() egress.Secrets { return r.d.Secrets(r.d.Policy(), p.Entry.Skill) }, Live: r.alive, Invoke: r.invoke,
 		}),
 		Emit: r.event2caller,
 	}
@@ -158,6 +170,32 @@ func (r *run) event2caller(e sdk.Event) {
 	if r.emit != nil {
 		r.emit(e)
 	}
+}
+
+// skillDir is the skill's directory as capabilities name it.
+func skillDir(e *catalog.Entry) string { return filepath.ToSlash(e.Skill.Home.Dir) }
+
+// replan decides anew if the policy has changed since the plan was made: a call
+// that waited must not run under rules that are gone.
+func (r *run) replan() error {
+	if r.d.Policy() == r.plan.policy {
+		return nil
+	}
+	plan, err := r.d.plan(r.plan.Call, r.parent)
+	if err == nil {
+		r.plan = plan
+	}
+	return err
+}
+
+// mayInvoke asks the grant of the invoking tool, if there is one, about the tool
+// that a name turned out to mean. The name as it was spelled has been asked
+// about already; it may have been an address, or another spelling.
+func (r *run) mayInvoke(e *catalog.Entry, spelled string) error {
+	if r == nil || e.Canonical() == spelled {
+		return nil
+	}
+	return r.grant.Check(capability.Access{Kind: capability.Invoke, Verb: capability.Call, Target: e.Canonical()})
 }
 
 // invoke runs another tool for this one: with this call's layers on top of its
@@ -176,10 +214,11 @@ func (d *Dispatcher) env(g capability.Grant, layers []capability.Layer) map[stri
 			continue
 		}
 		for _, c := range layers[i].Allow {
-			if c.Kind != capability.Env || g.Check(capability.Access{Kind: capability.Env, Verb: capability.Read, Target: c.Pattern}) != nil {
+			a := capability.Access{Kind: capability.Env, Verb: capability.Read, Target: c.Pattern}
+			if c.Kind != capability.Env || !g.Allows(a) { // the guest has not asked: it is no denial
 				continue
 			}
-			if v, ok := d.Env(c.Pattern); ok {
+			if v, ok := d.Env(c.Pattern); ok && g.Check(a) == nil {
 				if env == nil {
 					env = map[string]string{}
 				}
@@ -192,23 +231,23 @@ func (d *Dispatcher) env(g capability.Grant, layers []capability.Layer) map[stri
 
 // makeTmp makes the call's private directory; executors call it on first use.
 func (r *run) makeTmp() (string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tmp == "" {
+	r.tmp.mu.Lock()
+	defer r.tmp.mu.Unlock()
+	if r.tmp.dir == "" {
 		dir, err := os.MkdirTemp(r.d.TmpDir, "call-")
 		if err != nil {
 			return "", &sdk.Error{Kind: sdk.Unavailable, Op: "dispatch", What: "private temporary directory", Err: err}
 		}
-		r.tmp = dir
+		r.tmp.dir = dir
 	}
-	return r.tmp, nil
+	return r.tmp.dir, nil
 }
 
 func (r *run) removeTmp() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tmp != "" {
-		_ = os.RemoveAll(r.tmp) // what cannot be removed is swept at the next start
-		r.tmp = ""
+	r.tmp.mu.Lock()
+	defer r.tmp.mu.Unlock()
+	if r.tmp.dir != "" {
+		_ = os.RemoveAll(r.tmp.dir) // what cannot be removed is swept at a later start
+		r.tmp.dir = ""
 	}
 }

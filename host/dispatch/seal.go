@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -60,6 +61,7 @@ type sealed struct {
 type answered struct {
 	round   int
 	nonce   string // of the state, spent when the call runs
+	expires time.Time
 	answers map[string]sdk.Answer
 	state   string
 }
@@ -82,6 +84,9 @@ func (d *Dispatcher) sealQuestions(r *run, res sdk.Result) (sdk.Result, error) {
 		return sdk.Result{}, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the tool's state is over %d bytes", maxState)}
 	}
 	for id, q := range res.Questions {
+		if err := askable(q); err != nil {
+			return sdk.Result{}, &sdk.Error{Kind: sdk.Guest, What: fmt.Sprintf("question %q: %v", id, err)}
+		}
 		if _, err := schema.Compile(q.Schema); q.Kind == sdk.QuestionForm && err != nil {
 			return sdk.Result{}, &sdk.Error{Kind: sdk.Guest, What: fmt.Sprintf("question %q has no valid schema", id), Err: errors.New(err.Error())}
 		}
@@ -116,7 +121,7 @@ func (d *Dispatcher) open(p *Plan) error {
 	if s.Scope != p.Call.Scope || s.Skill != p.Entry.Skill.Home.Digest || s.Tool != p.Entry.Name || s.Args != sha256.Sum256(p.Args) || d.Sealer.now().After(s.Expires) {
 		return errState
 	}
-	p.answer = answered{round: s.Round, nonce: s.Nonce, state: s.State, answers: map[string]sdk.Answer{}}
+	p.answer = answered{round: s.Round, nonce: s.Nonce, expires: s.Expires, state: s.State, answers: map[string]sdk.Answer{}}
 	for id, a := range s.Answers {
 		p.answer.answers[id] = a
 	}
@@ -131,6 +136,20 @@ func (d *Dispatcher) open(p *Plan) error {
 		p.answer.answers[id] = a
 	}
 	return nil
+}
+
+// askable refuses questions that a client must not be handed.
+func askable(q sdk.Question) error {
+	switch q.Kind {
+	case sdk.QuestionForm, sdk.QuestionSampling, sdk.QuestionRoots:
+		return nil
+	case sdk.QuestionURL:
+		if u, err := url.Parse(q.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+			return fmt.Errorf("%.100q is no web address", q.URL)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown kind %.20q", q.Kind)
 }
 
 func checkAnswer(id string, q sdk.Question, a sdk.Answer) error {
@@ -170,6 +189,9 @@ func (s *Sealer) seal(v sealed) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if len(plain) > 4*maxState {
+		return "", &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("questions, answers and state are over %d bytes", 4*maxState)}
+	}
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, nil)), nil
 }
 
@@ -191,15 +213,41 @@ func (s *Sealer) open(state string) (v sealed, err error) {
 
 // use spends a nonce. The same state brought again is refused. A call without
 // a state has none to spend.
-func (s *Sealer) use(nonce string) error {
-	if nonce == "" {
+func (s *Sealer) use(a answered) error {
+	if a.nonce == "" {
 		return nil
 	}
-	_, err := s.Store.Put(context.Background(), sealBucket, "used/"+nonce, []byte(s.now().UTC().Format(time.RFC3339)), 0)
+	ctx := context.Background()
+	_, err := s.Store.Put(ctx, sealBucket, usedKey(a.expires)+a.nonce, nil, 0)
 	if errors.Is(err, store.ErrConflict) {
 		return errState
 	}
-	return err
+	if err != nil {
+		return s.unavailable(err)
+	}
+	// Keys sort by expiry: those in front are of states that cannot be opened
+	// any more. What is not removed now is the next time.
+	old, err := s.Store.List(ctx, sealBucket, usedPrefix, "", 16)
+	if err != nil {
+		return s.unavailable(err)
+	}
+	for _, i := range old {
+		if i.Key >= usedKey(s.now()) {
+			break
+		}
+		if err := s.Store.Delete(ctx, sealBucket, i.Key, store.Any); err != nil {
+			return s.unavailable(err)
+		}
+	}
+	return nil
+}
+
+const usedPrefix = "used/"
+
+func usedKey(expires time.Time) string { return fmt.Sprintf("%s%016x-", usedPrefix, expires.Unix()) }
+
+func (s *Sealer) unavailable(err error) error {
+	return &sdk.Error{Kind: sdk.Unavailable, Op: "dispatch", What: "the state of questions", Err: err}
 }
 
 // cipher returns the AEAD under the user's key, which the first host makes.

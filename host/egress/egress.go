@@ -79,8 +79,10 @@ func New(o Options) *Broker {
 
 // Client returns the HTTP client of one call. Everything it is asked for goes
 // through g.Check; bodies are bounded by body, in bytes each way and after
-// decompression; s are the secrets bound to the call's skill. Connections are
-// kept between requests of this client and shared with no other one.
+// decompression; secrets, if not nil, returns those bound to the call's skill
+// as they are now, and is asked for every request and hop, perhaps by several
+// at once. Connections are kept between requests of this client and shared
+// with no other one.
 //
 // It follows up to 10 redirects as RFC 9110 has it; set CheckRedirect of a
 // copy to follow none. Its errors hold an *sdk.Error: Denied for what is not
@@ -88,8 +90,11 @@ func New(o Options) *Broker {
 // redirects and the deadline, Canceled and Unavailable for the rest. Neither
 // it nor what is recorded names paths, queries or secret values. Around it
 // *http.Client puts a *url.Error, which does name the URL.
-func (b *Broker) Client(g capability.Grant, s Secrets, body int64) *http.Client {
-	t := &trip{broker: b, grant: g, secrets: s, body: max(body, 0), pins: map[string]pin{}}
+func (b *Broker) Client(g capability.Grant, secrets func() Secrets, body int64) *http.Client {
+	if secrets == nil {
+		secrets = func() Secrets { return nil }
+	}
+	t := &trip{broker: b, grant: g, secrets: secrets, body: max(body, 0), pins: map[string]pin{}}
 	t.open = b.transport(true)
 	t.special = b.transport(false)
 	return &http.Client{Transport: t, CheckRedirect: checkRedirect}

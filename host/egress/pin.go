@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/skillhost/skill/host/capability"
@@ -164,8 +163,7 @@ func refusal(err error, n capability.Net, a netip.Addr, c class, redirected bool
 		if redirected && rule != "net_denied_address" {
 			rule = "net_redirect_to_private"
 		}
-		e.What += fmt.Sprintf(": %s is %s", a, c.text)
-		e.Hint = strings.TrimSuffix("rule "+rule+"; "+e.Hint, "; ")
+		e.What += fmt.Sprintf(": %s is %s (rule %s)", a, c.text, rule)
 	}
 	return &e
 }

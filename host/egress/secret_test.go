@@ -340,3 +340,27 @@ func TestSecretDue(t *testing.T) {
 		}
 	}
 }
+
+// What the operator takes back while a call runs is added to no request more,
+// not even to the next hop of a redirect.
+func TestSecretTakenBackInRunningCall(t *testing.T) {
+	w := newWorld(t)
+	var got []string
+	now := Secrets{bound(t, "api.example.com", "api.example.com")}
+	w.serve(public+":443", false, func(rw http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		if r.URL.Path == "/hop" {
+			now = nil
+			http.Redirect(rw, r, "/", http.StatusFound)
+		}
+	})
+	c := w.broker().Client(w.grant("api.example.com", "secret:TOKEN"), func() Secrets { return now }, 1<<20)
+	for _, path := range []string{"/", "/hop", "/"} {
+		if _, _, err := w.get(c, "https://api.example.com"+path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"Bearer " + token, "Bearer " + token, "", ""}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+}

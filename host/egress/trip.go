@@ -24,7 +24,7 @@ import (
 type trip struct {
 	broker  *Broker
 	grant   capability.Grant
-	secrets Secrets
+	secrets func() Secrets
 	body    int64
 	open    *http.Transport
 	special *http.Transport
@@ -69,7 +69,7 @@ func (t *trip) send(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	due := t.secrets.due(n)
+	due := t.secrets().due(n)
 	out := t.outgoing(req, n, h)
 	if err := due.inject(out, t.grant, leftOrigin(req)); err != nil {
 		return nil, err

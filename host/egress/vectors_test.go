@@ -60,9 +60,9 @@ func TestVectors(t *testing.T) {
 		dials    string // the one address that may be dialled
 		recorded string // the last record
 	}{
-		"net_unlisted_host":         {entries: []string{"api.example.com"}, url: "https://other.example.com/", kind: sdk.Denied, says: `network = ["https://other.example.com"]`, recorded: "deny GET https://other.example.com:443"},
-		"net_unlisted_port":         {entries: []string{"api.example.com"}, url: "https://api.example.com:8443/", kind: sdk.Denied, says: `network = ["https://api.example.com:8443"]`},
-		"net_plaintext":             {entries: []string{"api.example.com"}, url: "http://api.example.com/", kind: sdk.Denied, says: `network = ["http://api.example.com"]`},
+		"net_unlisted_host":         {entries: []string{"api.example.com"}, url: "https://other.example.com/", kind: sdk.Denied, says: `network = ["api.example.com", "https://other.example.com"]`, recorded: "deny GET https://other.example.com:443"},
+		"net_unlisted_port":         {entries: []string{"api.example.com"}, url: "https://api.example.com:8443/", kind: sdk.Denied, says: `network = ["api.example.com", "https://api.example.com:8443"]`},
+		"net_plaintext":             {entries: []string{"api.example.com"}, url: "http://api.example.com/", kind: sdk.Denied, says: `network = ["api.example.com", "http://api.example.com"]`},
 		"net_plaintext_any_port":    {entries: []string{"api.example.com:*", "*"}, url: "http://api.example.com:443/", kind: sdk.Denied},
 		"net_method_not_granted":    {entries: []string{"HEAD,POST https://api.example.com"}, url: "https://api.example.com/", kind: sdk.Denied, recorded: "deny GET https://api.example.com:443"},
 		"net_decimal_ip":            {entries: []string{"*"}, url: "https://2130706433/", kind: sdk.Invalid, says: "ambiguous numeric host"},
@@ -78,7 +78,7 @@ func TestVectors(t *testing.T) {
 		"net_metadata_by_name":      {entries: []string{"http://api.example.com"}, names: map[string]string{"api.example.com": "169.254.169.254"}, url: "http://api.example.com/", kind: sdk.Denied, says: "rule net_metadata_ip", recorded: "deny GET http://169.254.169.254:80"},
 		"net_own_interface":         {entries: []string{"api.example.com"}, own: public, url: "https://api.example.com/", kind: sdk.Denied, says: "rule net_own_interface"},
 		"net_own_interface_nat64":   {entries: []string{"api.example.com"}, own: public, names: map[string]string{"api.example.com": "64:ff9b::5db8:d822"}, url: "https://api.example.com/", kind: sdk.Denied, says: "rule net_nat64"},
-		"net_localhost_name":        {entries: []string{"localhost:3000"}, url: "https://localhost:3000/", kind: sdk.Denied, says: `network = ["https://127.0.0.1:3000"]`},
+		"net_localhost_name":        {entries: []string{"localhost:3000"}, url: "https://localhost:3000/", kind: sdk.Denied, says: `network = ["localhost:3000", "https://127.0.0.1:3000"]`},
 		"net_everywhere_is_public":  {entries: []string{"*", "http://*", "0.0.0.0/0", "http://0.0.0.0/0"}, url: "http://127.0.0.1/", kind: sdk.Denied, says: `network = ["http://127.0.0.1"]`},
 		"net_literal_other_port":    {entries: []string{"localhost:*", "127.0.0.1:3001"}, url: "https://localhost:3000/", kind: sdk.Denied, says: "rule net_loopback"},
 		"net_literal_other_scheme":  {entries: []string{"http://localhost:3000", "127.0.0.1:3000"}, url: "http://localhost:3000/", kind: sdk.Denied, says: "rule net_loopback"},

@@ -180,7 +180,7 @@ func set(t testing.TB, entries ...string) capability.Set {
 }
 
 func (w *world) client(g capability.Grant, s ...Secret) *http.Client {
-	return w.broker().Client(g, s, 1<<20)
+	return w.broker().Client(g, func() Secrets { return s }, 1<<20)
 }
 
 // get fetches url and returns the status, the body and the error of either.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/manifest"
@@ -139,11 +140,16 @@ func (p *Programs) enter(ctx context.Context, x Executor, s *manifest.Skill) (*l
 	return l, nil
 }
 
+// maxLoad bounds the loading of one program, which no call's deadline does.
+const maxLoad = 2 * time.Minute
+
+var errLoad = &sdk.Error{Kind: sdk.Limit, Op: "executor.Load", What: fmt.Sprintf("the program was not loaded within %v", maxLoad), Hint: "is the module very large"}
+
 // load fills l. values carries the values of the first caller's context; only
 // Close ends a load.
 func (p *Programs) load(values context.Context, l *loaded, x Executor, s *manifest.Skill) {
 	defer p.busy.Done()
-	ctx, cancel := context.WithCancel(values)
+	ctx, cancel := context.WithTimeoutCause(values, maxLoad, errLoad)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	program, err := attempt(ctx, x, s)

@@ -296,6 +296,11 @@ func (r *reader) tool(name string, in toolDoc) (t Tool, err error) {
 	}
 	t.Limits = r.out.Limits
 	if in.Limits != nil {
+		for key, said := range map[string]bool{"concurrency": in.Limits.Concurrency != nil, "rate": in.Limits.Rate != nil} {
+			if said { // they hold for all tools of a skill together
+				return t, r.fail(at("tools", name, "limits", key), "write it under [limits]", "%s is a limit of the whole skill, not of one tool", key)
+			}
+		}
 		t.Limits, err = r.limitsOver(append(path, "limits"), *in.Limits, r.out.Limits)
 	}
 	return t, err

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 
 	"github.com/skillhost/skill/host/store"
@@ -296,10 +297,21 @@ func busy() error {
 	return &sdk.Error{Kind: sdk.Unavailable, What: "the key is being written by others all the time", Hint: "try again"}
 }
 
-// storeError hides what the store says, such as the path of its file.
+// storeError hides what the store says, such as the path of its file. The
+// hints of a store name the kind of failure and no paths.
 func storeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	return &sdk.Error{Kind: sdk.Unavailable, What: "the store does not answer"}
+	told := &sdk.Error{Kind: sdk.Unavailable, What: "the store does not answer"}
+	var e *sdk.Error
+	switch {
+	case errors.As(err, &e):
+		told.Hint = e.Hint
+	case errors.Is(err, context.DeadlineExceeded):
+		told.Hint = "it takes too long"
+	case errors.Is(err, fs.ErrPermission):
+		told.Hint = "the host may not use its file"
+	}
+	return told
 }

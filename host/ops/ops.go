@@ -93,11 +93,20 @@ func (t *Table) Ops() []Op { return t.list }
 
 // A Binding says for whom operations are performed: one call of one skill.
 type Binding struct {
-	Grant   capability.Grant
-	Scope   sdk.Scope
-	Skill   string          // its name: the owner of its state
-	Limits  manifest.Limits // HTTPBody
-	Secrets egress.Secrets  // those of the skill
+	Grant  capability.Grant
+	Scope  sdk.Scope
+	Skill  string          // its name: the owner of its state
+	Limits manifest.Limits // HTTPBody
+
+	// Secrets returns those of the skill as they are now: what the operator
+	// takes back is not added to the next request. nil means that it has none.
+	// It may be asked by several operations at once, as may Live.
+	Secrets func() egress.Secrets
+
+	// Live says why the call may go on no longer, before each operation: not
+	// every one has something of its own to ask a grant for. nil means that it
+	// always may.
+	Live func() error
 
 	// Invoke calls a tool for the guest, under this call's grant, deadline and
 	// depth. nil means that this call may invoke nothing.
@@ -133,6 +142,11 @@ func (j *job) Do(ctx context.Context, f sdk.Frame) ([]byte, error) {
 	op, ok := j.table.ops[h.Op]
 	if !ok {
 		return nil, executor.ErrUnknownOp
+	}
+	if j.Live != nil {
+		if err := j.Live(); err != nil { // what it says is for the host's log
+			return sdk.AppendError(nil, asError(ctx, op.Name, &sdk.Error{Kind: sdk.KindOf(err), What: "the call may not go on"})), nil
+		}
 	}
 	if err := j.charge(op.Cost); err != nil {
 		return sdk.AppendError(nil, asError(ctx, op.Name, err)), nil
@@ -184,8 +198,10 @@ func reply(v any, blobs ...[]byte) ([]byte, error) {
 	return sdk.AppendFrame(nil, h, blobs...), nil
 }
 
-// asError returns err as the *sdk.Error that the guest is told. What is not
-// one is a fault of the host, of which a guest learns no details.
+// asError returns err as the *sdk.Error that the guest is told. Of a fault of
+// the host a guest learns no details, and of a denial what is denied, but not
+// who denies it and how the operator could allow it: rules and the files they
+// are in are none of its business. They are told where the Grant was asked.
 func asError(ctx context.Context, op string, err error) *sdk.Error {
 	var e *sdk.Error
 	switch cause := context.Cause(ctx); {
@@ -198,12 +214,22 @@ func asError(ctx context.Context, op string, err error) *sdk.Error {
 	default:
 		return &sdk.Error{Kind: sdk.Internal, Op: op, What: "the host failed"}
 	}
-	if e.Op == "" {
-		named := *e
-		named.Op = op
-		e = &named
+	told := *e
+	if told.Op == "" {
+		told.Op = op
 	}
-	return e
+	switch {
+	case told.Kind == sdk.Internal:
+		return &sdk.Error{Kind: sdk.Internal, Op: op, What: "the host failed"}
+	case told.Denial != nil:
+		told.Hint, told.Err, told.Denial = "", nil, bare(told.Denial)
+	}
+	return &told
+}
+
+// bare returns what d says of the access, without the rule that refuses it.
+func bare(d *sdk.Denial) *sdk.Denial {
+	return &sdk.Denial{Capability: d.Capability, Resource: d.Resource}
 }
 
 func invalid(what, hint string) *sdk.Error {

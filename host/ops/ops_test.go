@@ -139,7 +139,9 @@ func TestSecretExists(t *testing.T) {
 	tab, _ := newTable(t)
 	b := anyone("a")
 	b.Grant = grant(t, "secrets SET", "secrets UNSET")
-	b.Secrets = egress.Secrets{{Name: "SET", Value: "v"}, {Name: "UNSET"}, {Name: "HIDDEN", Value: "v"}}
+	b.Secrets = func() egress.Secrets {
+		return egress.Secrets{{Name: "SET", Value: "v"}, {Name: "UNSET"}, {Name: "HIDDEN", Value: "v"}}
+	}
 	o := tab.Bind(b)
 	ask(t, o, `{"op":"secret.exists","name":"SET"}`).is(t, `{"exists":true}`)
 	ask(t, o, `{"op":"secret.exists","name":"UNSET"}`).is(t, `{"exists":false}`)

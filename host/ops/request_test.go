@@ -65,8 +65,8 @@ func TestHTTPDenied(t *testing.T) {
 	})
 	tab, _ := newTable(t)
 	a := ask(t, tab.Bind(b), `{"op":"http.request","url":"https://other.example.com/secret/path?token=1"}`)
-	a.fails(t, sdk.Denied, "network.connect GET https://other.example.com:443", `network = ["https://other.example.com"]`)
-	if a.err.Denial == nil || a.err.Denial.Layer != "manifest" {
+	a.fails(t, sdk.Denied, "network.connect GET https://other.example.com:443")
+	if a.err.Denial == nil || *a.err.Denial != (sdk.Denial{Capability: "network.connect", Resource: "GET https://other.example.com:443"}) || a.err.Hint != "" {
 		t.Errorf("denial %+v", a.err.Denial)
 	}
 	if text := fmt.Sprint(a.h, seen); strings.Contains(text, "token") || strings.Contains(text, "path") {

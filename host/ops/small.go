@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/egress"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -38,9 +41,13 @@ func secretExists(_ context.Context, j *job, f sdk.Frame) ([]byte, error) {
 	if err := j.Grant.Check(capability.Access{Kind: capability.Secrets, Verb: capability.Use, Target: m.Name}); err != nil {
 		return nil, err
 	}
+	var secrets egress.Secrets
+	if j.Secrets != nil {
+		secrets = j.Secrets()
+	}
 	return reply(struct {
 		Exists bool `json:"exists"`
-	}{j.Secrets.Has(m.Name)})
+	}{secrets.Has(m.Name)})
 }
 
 // invoke performs "invoke". How deep calls may nest, and under which layers
@@ -68,7 +75,30 @@ func invoke(ctx context.Context, j *job, f sdk.Frame) ([]byte, error) {
 	}
 	r, err := j.Invoke(ctx, m.Tool, m.Args)
 	if err != nil {
-		return nil, err
+		return nil, passedOn(err, m.Tool)
 	}
 	return sdk.AppendResult(nil, r)
+}
+
+// passedOn returns err, with which tool ended or was refused, without what the
+// host has put into its words for people: rules, and the places of files.
+func passedOn(err error, tool string) error {
+	var e *sdk.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	told := &sdk.Error{Kind: e.Kind, Op: e.Op, What: e.What, Hint: e.Hint, Err: e.Err}
+	switch {
+	case e.Denial != nil:
+		told.Denial = bare(e.Denial)
+		if told.Denial.Resource == "" { // the call itself
+			told.Denial.Resource = tool
+		}
+		told.Op, told.What = "", told.Denial.Capability+" "+told.Denial.Resource
+	case e.Kind == sdk.Denied:
+		told.Op, told.What, told.Hint, told.Err = "", "tool "+tool, "", nil
+	case e.Kind == sdk.Unavailable, strings.ContainsAny(e.Op, `/\`): // Op says where a rule is written
+		told.Op, told.What, told.Hint, told.Err = "", "tool "+tool+" cannot run at present", "", nil
+	}
+	return told
 }

@@ -22,6 +22,19 @@ func Allow(data []byte, name, digest string) ([]byte, error) {
 	})
 }
 
+// Allowing returns p as it would be with a skill allowed in its file, of which
+// the text that p was read from counts: the file may be gone or broken by now.
+func (p *Policy) Allowing(name, digest string) (*Policy, error) {
+	if p == nil {
+		p = &nothing
+	}
+	data, err := Allow(p.text, name, digest)
+	if err != nil {
+		return nil, err
+	}
+	return Read(p.file, data)
+}
+
 // Forbid returns data with "allow = false" in [skills.NAME], which refuses
 // built-in skills too. Everything else stays byte for byte.
 func Forbid(data []byte, name string) ([]byte, error) {

@@ -7,6 +7,25 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
+// A skill that is allowed for one run must not take away what is denied, even
+// if the file is gone by then.
+func TestAllowingKeepsDenials(t *testing.T) {
+	p, err := Read("policy.toml", []byte("[skills.run-command]\nallow = false\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := p.Allowing("hello", digestA)
+	if err != nil || !allows(q, "hello") || allows(p, "hello") {
+		t.Fatalf("%v", err)
+	}
+	if q.Authorize(Request{Caller: "local:bob", Skill: "run-command", Builtin: true, Tool: "x"}).Allowed {
+		t.Error("a denial is gone")
+	}
+	if q, err = (*Policy)(nil).Allowing("hello", digestA); err != nil || !allows(q, "hello") {
+		t.Error(err)
+	}
+}
+
 func TestAllowForbid(t *testing.T) {
 	a, b := `"`+digestA+`"`, `"`+digestB+`"`
 	tests := []struct {

@@ -15,15 +15,25 @@ import (
 // Load reads the policy at path. If there is no such file the operator has
 // said nothing, and the Policy is that of an empty one: built-in skills run as
 // shipped, all others are refused. A file that others may write is refused,
-// because it would not be the operator's word.
+// because it would not be the operator's word; so is a link that leads nowhere,
+// because whoever made it has said something.
 func Load(path string) (*Policy, error) {
+	p, err := load(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return p, err
+	}
+	if _, linked := os.Lstat(path); linked == nil {
+		return nil, err
+	}
+	return Read(path, nil)
+}
+
+// load is Load of what exists: otherwise the error is fs.ErrNotExist.
+func load(path string) (*Policy, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for a writer
 		return nil, &sdk.Error{Kind: sdk.Invalid, Op: path, What: "not a regular file"}
 	}
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Read(path, nil)
-	}
 	if err != nil {
 		return nil, unavailable(path, "cannot be read", err)
 	}

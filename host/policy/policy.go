@@ -60,6 +60,7 @@ func (d Decision) Err() error {
 // as the nil one, lets built-in skills run as shipped and refuses all others.
 type Policy struct {
 	file      string
+	text      []byte             // of the file
 	defaults  []capability.Layer // none or one
 	deny      list               // [defaults.tools]
 	skills    map[string]*skillRules

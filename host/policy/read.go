@@ -80,7 +80,7 @@ type secretDoc struct {
 // Read reads the text of a policy.toml. file is used in messages only. Errors
 // have kind Invalid and name the line and what is allowed there.
 func Read(file string, data []byte) (*Policy, error) {
-	r := reader{p: &Policy{file: file, skills: map[string]*skillRules{}, callers: map[string]*callerRules{}, secrets: map[string]SecretBinding{}}}
+	r := reader{p: &Policy{file: file, text: data, skills: map[string]*skillRules{}, callers: map[string]*callerRules{}, secrets: map[string]SecretBinding{}}}
 	var err error
 	if r.doc, err = tomlfile.Decode(file, data, &r.in); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,10 +11,12 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/skillhost/skill/sdk"
 )
 
 // How a file is watched. Notices of the operating system come at once, but are
-// lost on some network file systems; so the file is looked at as wels.
+// lost on some network file systems; so the file is looked at as well.
 const (
 	pollEvery = 2 * time.Second
 	settle    = 100 * time.Millisecond // a file is read when it has not changed for so long
@@ -23,7 +26,7 @@ const (
 type Event struct {
 	Path    string
 	Policy  *Policy // the snapshot in force now
-	Missing bool    // the file is gone: built-in skills run as shipped, all others are refused
+	Missing bool    // the file is gone, which changes nothing: Err says so
 	Err     error   // the change was rejected, and the old snapshot stays in force
 }
 
@@ -129,10 +132,15 @@ func (s *Source) settled(ctx context.Context) (stamp, bool) {
 func (s *Source) reload(now stamp) {
 	s.seen = now
 	e := Event{Path: s.path}
-	if p, err := Load(s.path); err == nil {
+	switch p, err := load(s.path); {
+	case err == nil:
 		s.current.Store(p)
-		e.Missing = now.info == nil
-	} else {
+	case errors.Is(err, fs.ErrNotExist):
+		// Nobody takes a rule back by taking the file away: it may be moved,
+		// not mounted or removed by mistake, and denials would go with it.
+		e.Missing = true
+		e.Err = &sdk.Error{Kind: sdk.NotFound, Op: s.path, What: "the policy file is gone", Err: fs.ErrNotExist, Hint: "put it back; an empty file takes all rules back"}
+	default:
 		e.Err = err
 	}
 	e.Policy = s.current.Load()
@@ -142,19 +150,22 @@ func (s *Source) reload(now stamp) {
 }
 
 // A stamp tells one state of a file from another without reading it.
-type stamp struct{ info fs.FileInfo } // nil: no file
+type stamp struct {
+	info fs.FileInfo // nil: it cannot be looked at
+	gone bool        // because there is none
+}
 
 func stampOf(path string) stamp {
 	info, err := os.Stat(path)
 	if err != nil {
-		return stamp{}
+		return stamp{gone: errors.Is(err, fs.ErrNotExist)}
 	}
-	return stamp{info}
+	return stamp{info: info}
 }
 
 func (s stamp) same(t stamp) bool {
 	if s.info == nil || t.info == nil {
-		return s.info == nil && t.info == nil
+		return s.info == nil && t.info == nil && s.gone == t.gone
 	}
 	return os.SameFile(s.info, t.info) && s.info.Size() == t.info.Size() && s.info.ModTime().Equal(t.info.ModTime()) && s.info.Mode() == t.info.Mode()
 }

@@ -161,11 +161,12 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 	}
-	// Without a file only built-in skills run.
+	// A file that vanishes takes no rule with it.
+	kept := s.Policy()
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if e := <-events; e.Err != nil || !e.Missing || allows(s.Policy(), "hello") {
+	if e := <-events; sdk.KindOf(e.Err) != sdk.NotFound || !e.Missing || e.Policy != kept || s.Policy() != kept {
 		t.Fatalf("%+v", e)
 	}
 	write(t, path, allowHello)
@@ -192,6 +193,62 @@ func TestWatchPolls(t *testing.T) {
 	}
 	if e := <-events; e.Err != nil || !allows(s.Policy(), "hello") {
 		t.Fatalf("%+v", e)
+	}
+}
+
+// A policy that vanishes, or cannot be looked at, while the host runs must not
+// set free what it denies: built-in skills need no word of the operator's.
+func TestVanishedPolicyKeepsDenying(t *testing.T) {
+	builtin := Request{Caller: "local:bob", Skill: "run-command", Digest: digestA, Builtin: true, Tool: "x"}
+	const forbids = "[skills.run-command]\nallow = false\n"
+	vanish := map[string]func(dir, path string) error{
+		"removed":         func(_, path string) error { return os.Remove(path) },
+		"moved_away":      func(_, path string) error { return os.Rename(path, path+".old") },
+		"folder_moved":    func(dir, _ string) error { return os.Rename(dir, dir+".old") },
+		"dangling_link":   func(_, path string) error { return errors.Join(os.Remove(path), os.Symlink(path+".nowhere", path)) },
+		"looping_link":    func(_, path string) error { return errors.Join(os.Remove(path), os.Symlink(path, path)) },
+		"folder_replaced": func(dir, _ string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+		"folder_instead":  func(_, path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+	}
+	for name, how := range vanish {
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS == "windows" {
+				t.Skip("a watched folder cannot be moved, and links need a privilege")
+			}
+			dir := filepath.Join(t.TempDir(), "skill")
+			path := filepath.Join(dir, "policy.toml")
+			if err := WriteFile(path, []byte(forbids)); err != nil {
+				t.Fatal(err)
+			}
+			events := make(chan Event, 16)
+			s, err := Watch(path, func(e Event) { events <- e })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if err := how(dir, path); err != nil {
+				t.Fatal(err)
+			}
+			e := <-events
+			if e.Err == nil || e.Policy.Authorize(builtin).Allowed || s.Policy().Authorize(builtin).Allowed {
+				t.Errorf("%+v", e)
+			}
+			if gone := errors.Is(e.Err, fs.ErrNotExist); e.Missing != gone {
+				t.Errorf("missing: %v, %v", e.Missing, e.Err)
+			}
+		})
+	}
+	// A host that starts is given no more than the file system has, but a link
+	// is somebody's word even if what it leads to is not there.
+	path := filepath.Join(t.TempDir(), "policy.toml")
+	if p, err := Load(path); err != nil || !p.Authorize(builtin).Allowed {
+		t.Errorf("no file: %v", err)
+	}
+	if err := os.Symlink(path+".nowhere", path); err != nil {
+		t.Skip("no links here:", err)
+	}
+	if p, err := Load(path); p != nil || err == nil {
+		t.Errorf("a dangling link: %v, %v", p, err)
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/sdk"
@@ -63,30 +65,117 @@ func New(o Options) (*Session, error) {
 		s.layer.Allow = append(s.layer.Allow, capability.Capability{Kind: capability.Filesystem, Verb: capability.Write, Pattern: pattern, Pos: pos})
 	}
 	for _, dir := range o.Private {
-		p, err := deepest(dir)
+		p, links, err := places(dir)
 		if err != nil {
 			return nil, err
 		}
-		if capability.Beneath(real, p) {
-			return nil, refuse("is inside of the host's own directory "+p, "name a project with --workspace")
+		for _, p := range p {
+			if capability.Beneath(real, p) {
+				return nil, refuse("is inside of the host's own directory "+p, "name a project with --workspace")
+			}
 		}
-		s.layer.Deny = append(s.layer.Deny, own(capability.Read, p))
+		s.own(capability.Read, p, links)
 	}
 	for _, dir := range o.ReadOnly {
-		p, err := deepest(dir)
+		p, links, err := places(dir)
 		if err != nil {
 			return nil, err
 		}
-		s.layer.Deny = append(s.layer.Deny, own(capability.Write, p))
+		s.own(capability.Write, p, links)
 	}
 	s.caller = Local()
 	return s, nil
 }
 
-// own denies v on p, a real path. It is not parsed: an entry cannot name a
-// directory below the host's /tmp, or one with a "*" in its name.
-func own(v capability.Verb, p string) capability.Capability {
-	return capability.Capability{Kind: capability.Filesystem, Verb: v, Pattern: p, Pos: capability.Pos{File: "the host's own files"}}
+// own denies v on the places of a file, and writing to the links on the way to
+// it: who replaces one of them decides what the host reads. Entries are not
+// parsed: one cannot name a directory below the host's /tmp, or one with a "*"
+// in its name.
+func (s *Session) own(v capability.Verb, places, links []string) {
+	entry := func(v capability.Verb, p string) capability.Capability {
+		return capability.Capability{Kind: capability.Filesystem, Verb: v, Pattern: p, Pos: capability.Pos{File: "the host's own files"}}
+	}
+	deny := func(c capability.Capability) {
+		if !slices.Contains(s.layer.Deny, c) {
+			s.layer.Deny = append(s.layer.Deny, c)
+		}
+	}
+	for _, p := range places {
+		deny(entry(v, p))
+	}
+	for _, p := range links {
+		deny(entry(capability.Write, p).AsIs())
+	}
+}
+
+// places returns the paths that the host's own file has: its real one, the one
+// that the host is told, and where a link leads that leads to nothing yet. It
+// also returns the links on the way.
+func places(path string) (out, links []string, err error) {
+	real, err := deepest(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	links, end := trail(abs)
+	out = []string{real}
+	for _, p := range []string{filepath.ToSlash(abs), end} {
+		if p != "" && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, links, nil
+}
+
+// maxLinks is how many links a path may lead through, as Linux has it.
+const maxLinks = 40
+
+// trail follows path name by name, whether or not what it names exists. It
+// returns the links that it passes, each by the real path of its own name, and
+// where it ends; "" if it does not, as in a loop.
+func trail(path string) (links []string, end string) {
+	at, rest := split(path)
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		if name == ".." {
+			at = filepath.Dir(at)
+		}
+		if name == "" || name == "." || name == ".." {
+			continue
+		}
+		next := filepath.Join(at, name)
+		to, err := os.Readlink(next)
+		if err != nil { // no link, or not there
+			at = next
+			continue
+		}
+		if len(links) == maxLinks {
+			return links, ""
+		}
+		links = append(links, filepath.ToSlash(next))
+		root, more := split(to)
+		switch {
+		case root != "":
+			at = root
+		case to != "" && os.IsPathSeparator(to[0]): // of the same drive
+			at = filepath.VolumeName(at) + string(filepath.Separator)
+		}
+		rest = append(more, rest...)
+	}
+	return links, filepath.ToSlash(at)
+}
+
+// split returns the root of path, "" if it is not absolute, and its names.
+func split(path string) (root string, names []string) {
+	volume := filepath.VolumeName(path)
+	if filepath.IsAbs(path) {
+		root = volume + string(filepath.Separator)
+	}
+	return root, strings.FieldsFunc(path[len(volume):], func(r rune) bool { return r < utf8.RuneSelf && os.IsPathSeparator(byte(r)) })
 }
 
 // realDir returns the real path of what exists, with slashes.

@@ -159,6 +159,52 @@ func TestLayer(t *testing.T) {
 	}
 }
 
+// The host's own files may be links, as dotfile managers make them, or lead
+// through some. Who replaces a link decides what the host reads.
+func TestLinksToOwnFiles(t *testing.T) {
+	top := tree(t, "home/dotfiles/skill", "home/dotfiles/real", "home/x", "home/.local")
+	if err := os.WriteFile(top+"/home/dotfiles/skill/policy.toml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link(t, "dotfiles", top+"/home/.config")
+	link(t, top+"/home/x/../.chain", top+"/home/config.toml")
+	link(t, "dotfiles/skill/policy.toml", top+"/home/.chain")
+	link(t, "dotfiles/later.toml", top+"/home/dangling.toml")
+	link(t, "../dotfiles/real", top+"/home/.local/skill")
+	link(t, "loop", top+"/home/loop")
+	s, err := New(Options{Workspace: top + "/home", Explicit: true, Private: []string{top + "/home/.local/skill"},
+		ReadOnly: []string{top + "/home/.config/skill/policy.toml", top + "/home/config.toml", top + "/home/dangling.toml", top + "/home/loop"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grant(t, s)
+	for name, c := range map[string]struct{ path, want string }{
+		"policy":                     {"/home/dotfiles/skill/policy.toml", "read"},
+		"unlink_link_to_folder":      {"/home/.config", "read"},
+		"lexical":                    {"/home/.config/skill/policy.toml", "read"},
+		"unlink_link_to_file":        {"/home/config.toml", "read"},
+		"unlink_link_of_chain":       {"/home/.chain", "read"},
+		"make_target_of_dangling":    {"/home/dotfiles/later.toml", "read"},
+		"unlink_dangling":            {"/home/dangling.toml", "read"},
+		"unlink_loop":                {"/home/loop", "read"},
+		"private":                    {"/home/dotfiles/real/state.db", ""},
+		"unlink_link_to_private":     {"/home/.local/skill", ""},
+		"beside":                     {"/home/dotfiles/skill/other.toml", "read write"},
+		"folder_of_the_links_target": {"/home/dotfiles", "read write"},
+		"beside_link":                {"/home/.local/share", "read write"},
+	} {
+		var got []string
+		for _, v := range []capability.Verb{capability.Read, capability.Write} {
+			if g.Allows(capability.Access{Kind: capability.Filesystem, Verb: v, Target: top + c.path}) {
+				got = append(got, string(v))
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestLayerOfOtherScope(t *testing.T) {
 	s, err := New(Options{Workspace: tree(t)})
 	if err != nil {

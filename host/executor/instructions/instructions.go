@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
@@ -62,7 +63,7 @@ type structured struct {
 func (p *program) Run(_ context.Context, j executor.Job) (sdk.Result, error) {
 	home := p.skill.Home
 	if home.Dir != "" {
-		read := capability.Access{Kind: capability.Filesystem, Verb: capability.Read, Target: path.Join(j.Dirs.Skill, manifest.InstructionsName)}
+		read := capability.Access{Kind: capability.Filesystem, Verb: capability.Read, Target: path.Join(filepath.ToSlash(j.Dirs.Skill), manifest.InstructionsName)}
 		if err := j.Grant.Check(read); err != nil {
 			return sdk.Result{}, err
 		}

@@ -77,7 +77,7 @@ assert.match(text(list), new RegExp(`Release by ${kind}\\b`));
 const denied = await client.callTool({ name: 'ReadImage', arguments: { file_path: '/etc/passwd' } });
 assert.ok(denied.isError);
 assert.match(text(denied), /denied/);
-assert.match(text(denied), /filesystem = \["read:\/etc\/passwd"\]/, text(denied));
+assert.match(text(denied), /filesystem = \["read:\$\{workspace\}", "read:\/etc\/passwd"\]/, text(denied));
 
 const wrong = await client.callTool({ name: 'TaskManager', arguments: { action: 'explode' } });
 assert.ok(wrong.isError);

@@ -7,6 +7,10 @@ import (
 
 // codeSection meters the bodies and appends those of the wrappers.
 func (m *rewriter) codeSection(r *reader, w *writer) {
+	if len(r.b) > maxCode {
+		r.fail("%d bytes are over the limit of %d", len(r.b), maxCode)
+		return
+	}
 	n := r.count("bodies", maxFuncs)
 	if int(n) != len(m.funcs) {
 		r.fail("%d bodies for %d functions", n, len(m.funcs))
@@ -17,6 +21,10 @@ func (m *rewriter) codeSection(r *reader, w *writer) {
 	for i := range n {
 		b := r.bytes(r.u32())
 		if r.err != nil {
+			return
+		}
+		if len(b) > maxBody {
+			r.fail("function %d: %d bytes are over the limit of %d", int(i)+len(m.imports), len(b), maxBody)
 			return
 		}
 		body.b = body.b[:0]

@@ -24,7 +24,10 @@ func (m *rewriter) instruction(r *reader, w *writer) byte {
 	case op == 0x0c || op == 0x0d: // br, br_if
 		w.u32(r.u32())
 	case op == 0x0e: // br_table
-		n := r.count("labels", maxElems)
+		n := r.count("labels", maxLabels)
+		if m.labels += int(n); m.labels > 2*maxAllLabels { // each is read twice
+			r.fail("over %d labels of br_table", maxAllLabels)
+		}
 		w.u32(n)
 		for i := uint64(0); i <= uint64(n) && r.err == nil; i++ {
 			w.u32(r.u32())

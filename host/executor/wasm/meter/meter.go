@@ -36,6 +36,14 @@ const (
 	maxData    = 1 << 20
 	maxLocals  = 50_000
 	maxNesting = 1 << 12
+
+	// What a compiler takes much more than linear time and memory for. The
+	// largest programs of the Go toolchain have tables of 1,200 labels, 130,000
+	// labels in all, and functions of some hundred kilobytes.
+	maxLabels    = 1 << 13 // of one br_table
+	maxAllLabels = 400_000 // of the module
+	maxBody      = 2 << 20 // bytes of one function
+	maxCode      = 32 << 20
 )
 
 // unit is how many instructions cost one fuel. A check costs at least one.
@@ -85,6 +93,7 @@ type rewriter struct {
 	elems   uint32
 	data    uint32 // as the data count section says
 	hasData bool   // there is a data count section
+	labels  int    // of all br_tables so far
 	locals  uint32 // of the function at hand, with its parameters
 	waste   writer // what the first pass over a function writes
 }

@@ -38,6 +38,58 @@ const (
 	truncating = sys.O_WRONLY | sys.O_CREAT | sys.O_TRUNC
 )
 
+// Whoever makes the ancestor of a denied path decides what it is: the host
+// would find its own files beneath a link or a file of the guest's.
+func TestAncestorOfDenied(t *testing.T) {
+	const config = "/workspace/.config"
+	for name, c := range map[string]struct {
+		do   func(h *house) sys.Errno
+		want sys.Errno
+	}{
+		"symlink_at_ancestor_of_denied":       {func(h *house) sys.Errno { return h.fs.Symlink("evil", config) }, sys.EACCES},
+		"symlink_at_ancestor_of_denied_deep":  {func(h *house) sys.Errno { return h.fs.Symlink("../evil", "/workspace/has/skill") }, sys.EACCES},
+		"symlink_at_ancestor_of_denied_case":  {func(h *house) sys.Errno { return h.fs.Symlink("evil", "/workspace/.CONFIG") }, sys.EACCES},
+		"symlink_at_ancestor_of_denied_slash": {func(h *house) sys.Errno { return h.fs.Symlink("evil", config+"/") }, sys.EACCES},
+		"symlink_at_denied":                   {func(h *house) sys.Errno { return h.fs.Symlink("../../a.txt", "/workspace/has/skill/policy.toml") }, sys.EACCES},
+		"link_at_ancestor_of_denied":          {func(h *house) sys.Errno { return h.fs.Link("/workspace/a.txt", config) }, sys.EACCES},
+		"create_at_ancestor_of_denied":        {func(h *house) sys.Errno { return h.put(config, "x", creating) }, sys.EACCES},
+		"create_at_ancestor_of_denied_case":   {func(h *house) sys.Errno { return h.put("/workspace/.Config", "x", creating|sys.O_EXCL) }, sys.EACCES},
+		"rename_at_ancestor_of_denied":        {func(h *house) sys.Errno { return h.fs.Rename("/workspace/evil", config) }, sys.EACCES},
+		"mkdir_at_ancestor_of_denied":         {func(h *house) sys.Errno { return h.fs.Mkdir(config, 0o700) }, 0},
+		"mkdir_at_denied": {func(h *house) sys.Errno {
+			if errno := h.fs.Mkdir("/workspace/has/skill", 0o700); errno != 0 {
+				return errno
+			}
+			return h.fs.Mkdir("/workspace/has/skill/policy.toml", 0o700)
+		}, sys.EACCES},
+		"symlink_below_made_ancestor": {func(h *house) sys.Errno {
+			if errno := h.fs.Mkdir(config, 0o700); errno != 0 {
+				return errno
+			}
+			return h.fs.Symlink("../evil/skill", config+"/skill")
+		}, sys.EACCES},
+		"symlink_elsewhere": {func(h *house) sys.Errno { return h.fs.Symlink("evil", "/workspace/.cache") }, 0},
+		"create_elsewhere":  {func(h *house) sys.Errno { return h.put("/workspace/.configs", "x", creating) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, "!write:@/ws/.config/skill/policy.toml", "!write:@/ws/has/skill/policy.toml")
+			plant(t, h.base, "ws/evil/skill/policy.toml", "ws/has/")
+			h.rec.reset()
+			if errno := c.do(h); errno != c.want {
+				t.Errorf("got %v, want %v", errno, c.want)
+			}
+			if c.want == sys.EACCES && len(h.rec.denied) == 0 {
+				t.Error("not on record")
+			}
+			for _, p := range []string{"/ws/.config/skill/policy.toml", "/ws/has/skill/policy.toml"} {
+				if _, err := os.Stat(h.base + p); err == nil {
+					t.Error("the host finds the guest's", p)
+				}
+			}
+		})
+	}
+}
+
 // Every attack must end in its errno, leave all that it has no right to as it
 // was, and, where it is refused with EACCES, be on record as denied.
 var attacks = []struct {

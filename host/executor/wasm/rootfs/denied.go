@@ -38,7 +38,9 @@ func (f *FS) named(target string, create bool) string {
 }
 
 // shields reports whether something is denied at or beneath target, so that
-// moving or removing target as a whole would reach it, and what.
+// moving or removing target as a whole would reach it, and what. Nor may a
+// guest make anything but a directory of that name: whoever looks for what is
+// denied would find it beneath a link of the guest's.
 func (f *FS) shields(target string) (string, bool) {
 	for pattern := range f.denied {
 		prefix, ok := cut(pattern, strings.Count(target, "/"))

@@ -10,9 +10,6 @@ import (
 	"github.com/skillhost/skill/host/capability"
 )
 
-// maxMoved is how many names are looked at before a directory moves up.
-const maxMoved = 10_000
-
 // ends finds the two names of a Rename or Link, both of which must be the
 // guest's to change. The caller leaves both places.
 func (f *FS) ends(from, to string) (a, b spot, ap, bp place, errno sys.Errno) {
@@ -33,7 +30,9 @@ func (f *FS) ends(from, to string) (a, b spot, ap, bp place, errno sys.Errno) {
 
 // Rename moves a file or a directory, and replaces what is there. A directory
 // beneath which something is denied, at either end, stays where it is: under
-// another name it would not be denied.
+// another name it would not be denied. So does one that would move up, or to
+// another root: the links in it would lead elsewhere, and looking at them first
+// is no help while somebody else can make new ones.
 func (f *FS) Rename(from, to string) sys.Errno {
 	a, b, ap, bp, errno := f.ends(from, to)
 	if errno != 0 {
@@ -61,10 +60,7 @@ func (f *FS) Rename(from, to string) sys.Errno {
 			return sys.EPERM
 		}
 	case st.Mode.IsDir() && (strings.Count(b.target, "/") < strings.Count(a.target, "/") || !f.together(a.target, b.target)):
-		budget := maxMoved
-		if errno := f.settle(a.target, b.target, &budget); errno != 0 {
-			return errno
-		}
+		return sys.EPERM // a link in it that stays in its root would lead out of it from there
 	}
 	if errno := ap.dir.rename(ap.name, bp.dir, bp.name); errno != 0 {
 		return errno
@@ -82,6 +78,9 @@ func (f *FS) Link(from, to string) sys.Errno {
 	}
 	defer ap.leave()
 	defer bp.leave()
+	if pattern, ok := f.shields(b.target); ok {
+		return f.refuse(capability.Write, pattern)
+	}
 	var st wsys.Stat_t
 	switch st, errno = ap.dir.lstat(ap.name); {
 	case errno != 0:
@@ -94,38 +93,4 @@ func (f *FS) Link(from, to string) sys.Errno {
 		return sys.EPERM
 	}
 	return ap.dir.link(ap.name, bp.dir, bp.name)
-}
-
-// settle refuses to move the directory from to the path to if a link in it
-// that stays in its root would then leave it, or if there are more than budget
-// names to look at.
-func (f *FS) settle(from, to string, budget *int) sys.Errno {
-	h, errno := f.openAt(spot{target: from}, sys.O_DIRECTORY, false, 0)
-	if errno != 0 {
-		return errno
-	}
-	defer h.close()
-	buf := make([]byte, direntBuffer)
-	for {
-		batch, errno := h.readdir(buf)
-		if errno != 0 || len(batch) == 0 {
-			return errno
-		}
-		if *budget -= len(batch); *budget < 0 {
-			return sys.EPERM
-		}
-		for _, d := range batch {
-			switch {
-			case d.Type&fs.ModeSymlink != 0:
-				_, link, errno := f.look(child(from, d.Name))
-				if errno != 0 || f.harmless(from, link) && !f.harmless(to, link) {
-					return sys.EPERM
-				}
-			case d.Type.IsDir():
-				if errno := f.settle(child(from, d.Name), child(to, d.Name), budget); errno != 0 {
-					return errno
-				}
-			}
-		}
-	}
 }

@@ -132,6 +132,9 @@ func (f *FS) create(s spot, flag sys.Oflag, perm fs.FileMode) (handle, sys.Errno
 	case !f.allows(capability.Write, parent(s.target)): // s is itself a root, whose name is not the guest's
 		return noHandle, f.refuse(capability.Write, parent(s.target))
 	}
+	if pattern, ok := f.shields(s.target); ok {
+		return noHandle, f.refuse(capability.Write, pattern)
+	}
 	return f.openAt(s, flag&^sys.O_TRUNC|sys.O_CREAT|sys.O_EXCL, false, perm.Perm())
 }
 
@@ -389,7 +392,8 @@ func (f *FS) remove(p string, wantDir bool) sys.Errno {
 }
 
 // Symlink makes a link. The target must be relative and stay, by its names
-// alone, in the granted root: other programs of the host will follow it.
+// alone, in the granted root: other programs of the host will follow it. Where
+// something is denied beneath the link's name, there is none to be.
 func (f *FS) Symlink(target, p string) sys.Errno {
 	if errno := flaw(target); errno != 0 {
 		return errno
@@ -399,9 +403,13 @@ func (f *FS) Symlink(target, p string) sys.Errno {
 		return errno
 	}
 	defer at.leave()
-	switch {
-	case s.area == ancestor:
+	if s.area == ancestor {
 		return sys.EEXIST
+	}
+	if pattern, ok := f.shields(s.target); ok {
+		return f.refuse(capability.Write, pattern)
+	}
+	switch {
 	case s.slash:
 		return sys.ENOENT
 	case !f.harmless(parent(s.target), target):

@@ -229,7 +229,7 @@ func TestDeniedIsNotListed(t *testing.T) {
 
 func TestRename(t *testing.T) {
 	h := newHouse(t, "write:@/other")
-	plant(t, h.base, "ws/moved/x", "ws/full/x")
+	plant(t, h.base, "ws/moved/x", "ws/full/x", "ws/level/")
 	plant(t, h.base, "other/")
 	if portable { // Windows does not replace a directory, nor does os.Root
 		os.Remove(h.base + "/ws/empty")
@@ -240,18 +240,19 @@ func TestRename(t *testing.T) {
 	}{
 		{"/workspace/a.txt", "/workspace/sub/a.txt", 0},
 		{"/workspace/sub/a.txt", "/workspace/sub/deep/c.txt", 0},
-		{"/workspace/moved", "/workspace/sub/moved", 0},
-		{"/workspace/sub/moved", "/workspace/empty", 0},
-		{"/workspace/empty/x", "/workspace/x", 0},
+		{"/workspace/moved", "/workspace/empty", 0},
+		{"/workspace/empty", "/workspace/sub/moved", 0},
+		{"/workspace/sub/moved", "/workspace/moved", sys.EPERM}, // up
+		{"/workspace/sub/moved/x", "/workspace/x", 0},
 		{"/workspace/x", "/workspace/sub", sys.EISDIR},
-		{"/workspace/empty", "/workspace/x", sys.ENOTDIR},
-		{"/workspace/empty", "/workspace/full", sys.ENOTEMPTY},
+		{"/workspace/level", "/workspace/x", sys.ENOTDIR},
+		{"/workspace/level", "/workspace/full", sys.ENOTEMPTY},
 		{"/workspace/none", "/workspace/y", sys.ENOENT},
 		{"/workspace/x/", "/workspace/y", sys.ENOTDIR},
 		{"/workspace/in", "/workspace/in2", 0},
 		{"/workspace/out-rel", "/workspace/out-rel2", sys.EPERM},
 		{"/workspace/x", "@/other/x", 0},
-		{"/workspace/empty/", "@/other/empty/", 0},
+		{"/workspace/level/", "@/other/level/", sys.EPERM}, // to another root
 	} {
 		if got := h.fs.Rename(h.path(c.from), h.path(c.to)); got != c.want && !(portable && (got == sys.ENOTSUP && strings.HasPrefix(c.to, "@") || got == sys.EEXIST && c.want != 0)) {
 			t.Errorf("rename %s %s: %v, want %v", c.from, c.to, got, c.want)

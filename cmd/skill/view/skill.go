@@ -1,0 +1,184 @@
+package view
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest"
+)
+
+// Skill writes what a skill is, offers and asks for.
+func Skill(w io.Writer, s *manifest.Skill) {
+	row(w, "%s %s", s.Name, s.Version)
+	if s.Description != "" {
+		row(w, "  %s", Short(s.Description, 200))
+	}
+	row(w, "  manifest     %s", s.Home.File)
+	row(w, "  digest       %s", s.Home.Digest)
+	row(w, "  runtime      %s %s", s.Runtime, s.ABI)
+	needs(w, s)
+	for _, t := range s.Tools {
+		row(w, "  tool         %s: %s", t.Name, Short(t.Description, 100))
+		only(w, t.Narrow)
+	}
+	for _, r := range s.Resources {
+		from := r.File
+		if r.Tool != "" {
+			from = "tool " + r.Tool
+		}
+		row(w, "  resource     %s: %s from %s", r.Name, r.URI, from)
+		only(w, r.Narrow)
+	}
+	for _, p := range s.Prompts {
+		row(w, "  prompt       %s: %s", p.Name, Short(p.Description, 100))
+		only(w, p.Narrow)
+	}
+	for _, warning := range s.Home.Warnings {
+		row(w, "  warning      %s", warning)
+	}
+}
+
+func only(w io.Writer, narrow *capability.Layer) {
+	if narrow == nil {
+		return
+	}
+	for _, c := range narrow.Allow {
+		row(w, "               only %s %s", c.Kind, c.Entry())
+	}
+}
+
+func needs(w io.Writer, s *manifest.Skill) {
+	if len(s.Needs.Allow) == 0 {
+		row(w, "  asks for     nothing")
+	}
+	for _, c := range s.Needs.Allow {
+		row(w, "  asks for     %-11s %s", c.Kind, c.Entry())
+	}
+	for _, x := range s.Secrets {
+		row(w, "  asks for     secret      %s, sent to %s as %s", x.Name, strings.Join(x.Hosts, ", "), x.Header)
+	}
+	l := s.Limits
+	row(w, "  limits       memory %d MiB, timeout %v (at most %v), output %d MiB, %d at a time", l.Memory>>20, l.Timeout, l.MaxTimeout, l.Output>>20, l.Concurrency)
+}
+
+type entry struct {
+	Kind  string `json:"kind"`
+	Entry string `json:"entry"`
+	Line  int    `json:"line,omitempty"`
+}
+
+func entries(l *capability.Layer) (all []entry) {
+	if l == nil {
+		return nil
+	}
+	for _, c := range l.Allow {
+		all = append(all, entry{string(c.Kind), c.Entry(), c.Pos.Line})
+	}
+	return all
+}
+
+type (
+	skillDoc struct {
+		Name        string        `json:"name"`
+		Version     string        `json:"version"`
+		Description string        `json:"description,omitempty"`
+		Runtime     string        `json:"runtime"`
+		ABI         string        `json:"abi,omitempty"`
+		File        string        `json:"file"`
+		Digest      string        `json:"digest"`
+		Builtin     bool          `json:"builtin"`
+		Needs       []entry       `json:"capabilities"`
+		Secrets     []secretDoc   `json:"secrets"`
+		Limits      limitsDoc     `json:"limits"`
+		Tools       []toolDoc     `json:"tools"`
+		Resources   []resourceDoc `json:"resources"`
+		Prompts     []promptDoc   `json:"prompts"`
+		Warnings    []string      `json:"warnings,omitempty"`
+	}
+	toolDoc struct {
+		Name        string          `json:"name"`
+		Title       string          `json:"title,omitempty"`
+		Description string          `json:"description,omitempty"`
+		Input       json.RawMessage `json:"inputSchema,omitempty"`
+		Output      json.RawMessage `json:"outputSchema,omitempty"`
+		Examples    []string        `json:"examples,omitempty"`
+		Narrow      []entry         `json:"capabilities,omitempty"`
+		Limits      limitsDoc       `json:"limits"`
+	}
+	secretDoc struct {
+		Name   string   `json:"name"`
+		Hosts  []string `json:"hosts"`
+		Header string   `json:"header"`
+		Format string   `json:"format"`
+	}
+	resourceDoc struct {
+		Name        string  `json:"name"`
+		Title       string  `json:"title,omitempty"`
+		Description string  `json:"description,omitempty"`
+		URI         string  `json:"uri"`
+		MIME        string  `json:"mimeType,omitempty"`
+		File        string  `json:"file,omitempty"`
+		Tool        string  `json:"tool,omitempty"`
+		Narrow      []entry `json:"capabilities,omitempty"`
+	}
+	promptDoc struct {
+		Name        string        `json:"name"`
+		Title       string        `json:"title,omitempty"`
+		Description string        `json:"description,omitempty"`
+		Arguments   []argumentDoc `json:"arguments,omitempty"`
+		File        string        `json:"file"`
+		Narrow      []entry       `json:"capabilities,omitempty"`
+	}
+	argumentDoc struct {
+		Name        string `json:"name"`
+		Title       string `json:"title,omitempty"`
+		Description string `json:"description,omitempty"`
+		Required    bool   `json:"required"`
+	}
+	// limitsDoc has sizes in bytes and times in milliseconds.
+	limitsDoc struct {
+		Memory      int64  `json:"memory"`
+		Timeout     int64  `json:"timeout_ms"`
+		MaxTimeout  int64  `json:"max_timeout_ms"`
+		Output      int64  `json:"output"`
+		Concurrency int    `json:"concurrency"`
+		Rate        string `json:"rate,omitempty"`
+		Processes   int    `json:"processes"`
+		HTTPBody    int64  `json:"http_body"`
+	}
+)
+
+func limits(l manifest.Limits) limitsDoc {
+	d := limitsDoc{l.Memory, l.Timeout.Milliseconds(), l.MaxTimeout.Milliseconds(), l.Output, l.Concurrency, "", l.Processes, l.HTTPBody}
+	if l.Rate.Calls > 0 {
+		d.Rate = strconv.Itoa(l.Rate.Calls) + " per " + l.Rate.Per.String()
+	}
+	return d
+}
+
+// SkillJSON is the JSON form of a skill.
+func SkillJSON(s *manifest.Skill) any {
+	d := skillDoc{Name: s.Name, Version: s.Version, Description: s.Description, Runtime: s.Runtime, ABI: s.ABI, File: s.Home.File, Digest: s.Home.Digest,
+		Builtin: s.Home.Builtin, Needs: append([]entry{}, entries(&s.Needs)...), Secrets: []secretDoc{}, Limits: limits(s.Limits),
+		Tools: []toolDoc{}, Resources: []resourceDoc{}, Prompts: []promptDoc{}, Warnings: s.Home.Warnings}
+	for _, x := range s.Secrets {
+		d.Secrets = append(d.Secrets, secretDoc{x.Name, x.Hosts, x.Header, x.Format})
+	}
+	for _, t := range s.Tools {
+		d.Tools = append(d.Tools, toolDoc{t.Name, t.Title, t.Description, t.Input, t.Output, t.Examples, entries(t.Narrow), limits(t.Limits)})
+	}
+	for _, r := range s.Resources {
+		d.Resources = append(d.Resources, resourceDoc{r.Name, r.Title, r.Description, r.URI, r.MIME, r.File, r.Tool, entries(r.Narrow)})
+	}
+	for _, p := range s.Prompts {
+		row := promptDoc{Name: p.Name, Title: p.Title, Description: p.Description, File: p.File, Narrow: entries(p.Narrow)}
+		for _, a := range p.Arguments {
+			row.Arguments = append(row.Arguments, argumentDoc(a))
+		}
+		d.Prompts = append(d.Prompts, row)
+	}
+	return d
+}
