@@ -5,9 +5,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"os/exec"
@@ -76,33 +78,48 @@ func stdio(tmp string, rounds, sequential, pipelined int) {
 	stock := median(figures[1], func(f load.Figures) float64 { return f.Throughput })
 	raw := median(figures[0], func(f load.Figures) time.Duration { return f.P50 })
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "stdio, medians of %d rounds\tstart → tools/list\tidle RSS\tp50\tp99\tp50 − raw\t%d outstanding\t÷ stock\n", rounds, load.Outstanding)
+	fmt.Fprintf(w, "stdio, medians of %d rounds\tstart → tools/list\tRSS\tRSS %v later\tp50\tp99\tp50 − raw\t%d outstanding\t÷ stock\n", rounds, load.IdleAfter, load.Outstanding)
 	for i, t := range targets {
 		f := figures[i]
 		p50 := median(f, func(f load.Figures) time.Duration { return f.P50 })
 		calls := median(f, func(f load.Figures) float64 { return f.Throughput })
-		fmt.Fprintf(w, "%s\t%.1f ms\t%.1f MB\t%.1f µs\t%.1f µs\t%+.1f µs\t%.0f calls/s\t%.2f×\n", t.Name,
+		fmt.Fprintf(w, "%s\t%.1f ms\t%.1f MB\t%.1f MB\t%.1f µs\t%.1f µs\t%+.1f µs\t%.0f calls/s\t%.2f×\n", t.Name,
 			ms(median(f, func(f load.Figures) time.Duration { return f.Start })),
+			float64(median(f, func(f load.Figures) int64 { return f.StartRSS }))/1e6,
 			float64(median(f, func(f load.Figures) int64 { return f.IdleRSS }))/1e6,
 			us(p50), us(median(f, func(f load.Figures) time.Duration { return f.P99 })), us(p50-raw), calls, calls/stock)
 	}
 	w.Flush()
 	fmt.Println()
+	echoed := figures[2] // the host and the protocol, without a guest
+	printTargets([]target{
+		{"throughput of an echo in the host, ÷ stock", median(echoed, func(f load.Figures) float64 { return f.Throughput }) / stock, 4, "×", true},
+		{"p50 of an echo in the host, − raw", us(median(echoed, func(f load.Figures) time.Duration { return f.P50 }) - raw), 15, "µs", false},
+		{"start to the answer of tools/list", ms(median(echoed, func(f load.Figures) time.Duration { return f.Start })), 20, "ms", false},
+		{fmt.Sprintf("RSS %v after the start", load.IdleAfter), float64(median(echoed, func(f load.Figures) int64 { return f.IdleRSS })) / 1e6, 30, "MB", false},
+	})
 }
 
 // inHost runs the benchmarks of the rooms that have a target.
 func inHost() {
+	var all []result
 	for _, b := range [][2]string{
 		{"./host/dispatch", "."}, {"./host/audit", "Append"}, {"./host/capability", "Check"}, {"./host/executor/wasm/...", "."},
 	} {
-		run("go", "test", "-run=^$", "-bench="+b[1], "-benchmem", "-count=1", b[0])
+		var out bytes.Buffer
+		runTo(io.MultiWriter(os.Stdout, &out), "go", "test", "-run=^$", "-bench="+b[1], "-benchmem", "-count=1", b[0])
+		all = append(all, results(out.String())...)
 	}
+	fmt.Println()
+	printTargets(inHostTargets(all))
 }
 
-func run(name string, args ...string) {
+func run(name string, args ...string) { runTo(os.Stdout, name, args...) }
+
+func runTo(out io.Writer, name string, args ...string) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	if err := cmd.Run(); err != nil {
 		log.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
 	}

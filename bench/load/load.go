@@ -30,11 +30,16 @@ type Figures struct {
 	Start      time.Duration // from exec to the first tools/list answer
 	P50, P99   time.Duration // one call at a time
 	Throughput float64       // calls per second with Outstanding at a time
-	IdleRSS    int64         // bytes, before the first call
+	StartRSS   int64         // bytes, after the first tools/list
+	IdleRSS    int64         // bytes, IdleAfter later, before the first call
 }
 
 // Outstanding is how many calls are under way at a time for Throughput.
 const Outstanding = 32
+
+// IdleAfter is how long a server is left alone before its idle memory is read:
+// it may have work to do in the background.
+const IdleAfter = 3 * time.Second
 
 // Measure starts t, measures it, and stops it.
 func Measure(t Target, sequential, pipelined int) (f Figures, err error) {
@@ -63,6 +68,10 @@ func Measure(t Target, sequential, pipelined int) (f Figures, err error) {
 		return f, err
 	}
 	f.Start = time.Since(begin)
+	if f.StartRSS, err = rss(cmd.Process.Pid); err != nil {
+		return f, err
+	}
+	time.Sleep(IdleAfter)
 	if f.IdleRSS, err = rss(cmd.Process.Pid); err != nil {
 		return f, err
 	}

@@ -251,6 +251,14 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("a new manifest")
+	if err := os.MkdirAll(filepath.Join(dir, "new", "schemas"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	await("a nested folder")
+	if err := os.WriteFile(filepath.Join(dir, "new", "schemas", "x.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await("a nested file")
 	cancel()
 	<-done
 }

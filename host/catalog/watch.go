@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -9,16 +10,20 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long the files of a skill must be quiet before they are read:
-// a build writes several of them.
-const settle = 150 * time.Millisecond
+// When files are read after they have changed.
+const (
+	settle  = 150 * time.Millisecond // they must be quiet for so long: a build writes several of them
+	patient = 2 * time.Second        // but a file that is written all the time does not put it off for ever
+	poll    = 5 * time.Second        // how often they are looked at where the system gives no notice
+)
 
-// poll is how often the directories are looked at when the operating system's
-// notifications cannot be had, and to find directories that appear later.
-const poll = 5 * time.Second
+// maxWatched bounds how many folders and files of skills are looked at.
+const maxWatched = 5000
 
-// Watch calls reload whenever something changes in dirs or in one of their
-// folders, until ctx is done. reload is never called twice at the same time.
+// Watch calls reload whenever something changes in dirs or in their folders,
+// and once soon after it begins if there are any skills: they may have changed
+// since they were read. It ends when ctx is done. reload is never called twice
+// at the same time.
 func Watch(ctx context.Context, dirs []string, reload func()) {
 	w, err := fsnotify.NewWatcher()
 	var events chan fsnotify.Event
@@ -26,13 +31,24 @@ func Watch(ctx context.Context, dirs []string, reload func()) {
 	if err == nil {
 		defer w.Close()
 		events, errors = w.Events, w.Errors
-		watchAll(w, dirs)
+	} else {
+		w = nil
 	}
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
-	seen := stamp(dirs)
+	var since time.Time // of the first change that was not read yet
+	noticed := func() {
+		if since.IsZero() {
+			since = time.Now()
+		}
+		quiet.Reset(max(0, min(settle, patient-time.Since(since))))
+	}
+	seen := look(dirs, w)
+	if seen != (stamp{}) {
+		noticed()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -41,60 +57,73 @@ func Watch(ctx context.Context, dirs []string, reload func()) {
 			if !ok {
 				return
 			}
-			quiet.Reset(settle)
+			noticed()
 		case <-errors: // an overflow: events were lost
-			quiet.Reset(settle)
+			noticed()
 		case <-tick.C:
-			if now := stamp(dirs); now != seen {
-				quiet.Reset(settle)
+			if look(dirs, w) != seen {
+				noticed()
 			}
 		case <-quiet.C:
-			seen = stamp(dirs)
+			since = time.Time{}
+			seen = look(dirs, w)
 			reload()
-			if w != nil {
-				watchAll(w, dirs)
-			}
 		}
 	}
 }
 
-// watchAll watches dirs and their folders. Adding twice is harmless; a folder
-// that is gone has been dropped by the watcher itself.
-func watchAll(w *fsnotify.Watcher, dirs []string) {
-	for _, dir := range dirs {
-		if w.Add(dir) != nil {
-			continue
-		}
-		entries, _ := os.ReadDir(dir)
-		for i, e := range entries {
-			if i == maxSkills {
-				break
-			}
-			if e.IsDir() {
-				_ = w.Add(filepath.Join(dir, e.Name())) // its folder may be gone again
-			}
-		}
-	}
+// A stamp tells two states of files apart, as far as can be had cheaply.
+type stamp struct {
+	files  int
+	size   int64
+	newest time.Time
 }
 
-// stamp is the newest time of change in dirs, as far as it can be had cheaply.
-func stamp(dirs []string) time.Time {
-	var newest time.Time
-	see := func(path string) {
-		if st, err := os.Stat(path); err == nil && st.ModTime().After(newest) {
-			newest = st.ModTime()
-		}
-	}
+// look takes the stamp of all files in dirs, and adds their folders to w, if
+// there is one. Adding twice is harmless; a folder that is gone has been dropped
+// by the watcher itself.
+func look(dirs []string, w *fsnotify.Watcher) (s stamp) {
+	entries := 0
 	for _, dir := range dirs {
-		see(dir)
-		entries, _ := os.ReadDir(dir)
-		for i, e := range entries {
-			if i == maxSkills {
-				break
+		tops, err := os.ReadDir(dir)
+		if err != nil {
+			continue // it may appear
+		}
+		if w != nil {
+			_ = w.Add(dir) // what cannot be watched is polled
+		}
+		for _, top := range tops {
+			root, err := filepath.EvalSymlinks(filepath.Join(dir, top.Name())) // a skill's folder may be a link
+			if err != nil {
+				continue
 			}
-			see(filepath.Join(dir, e.Name()))
-			see(filepath.Join(dir, e.Name(), "skill.toml"))
+			_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+				if entries++; err != nil || entries > maxWatched {
+					return fs.SkipAll
+				}
+				if d.IsDir() {
+					if d.Name() == ".git" {
+						return fs.SkipDir
+					}
+					if w != nil {
+						_ = w.Add(name) // as above
+					}
+					return nil
+				}
+				if info, err := d.Info(); err == nil {
+					s.add(info)
+				}
+				return nil
+			})
 		}
 	}
-	return newest
+	return s
+}
+
+func (s *stamp) add(info fs.FileInfo) {
+	s.files++
+	s.size += info.Size()
+	if info.ModTime().After(s.newest) {
+		s.newest = info.ModTime()
+	}
 }
