@@ -99,14 +99,14 @@ func TestNetSecretCrossHostRedirect(t *testing.T) {
 		got["api"+r.URL.Path] = r.Header.Get("Authorization")
 		switch r.URL.Path {
 		case "/same":
-			http.Redirect(rw, r, "/stay", 302)
+			http.Redirect(rw, r, "/stay", http.StatusFound)
 		case "/away":
-			http.Redirect(rw, r, "https://other.example.com/", 302)
+			http.Redirect(rw, r, "https://other.example.com/", http.StatusFound)
 		}
 	})
 	w.serve(second+":443", false, func(rw http.ResponseWriter, r *http.Request) {
 		got["other"] = r.Header.Get("Authorization")
-		http.Redirect(rw, r, "https://api.example.com/back", 302)
+		http.Redirect(rw, r, "https://api.example.com/back", http.StatusFound)
 	})
 	// The secret may go to both hosts, but a redirect is no reason to send it.
 	c := w.client(w.grant("*.example.com", "secret:TOKEN"), bound(t, "*.example.com", "*.example.com"))

@@ -178,7 +178,7 @@ func TestNetDeniedAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.serve(second+":443", false, redirect("https://api.example.com/", 302))
+			w.serve(second+":443", false, redirect("https://api.example.com/", http.StatusFound))
 			w.serve(public+":443", false, hello)
 			if v.answer != "" {
 				w.names["api.example.com"] = [][]string{{v.answer}}
@@ -220,7 +220,7 @@ func TestRedirects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.names["rebind.example.com"] = [][]string{{"192.168.0.1"}}
-			w.serve(public+":443", false, redirect(v.to, 302))
+			w.serve(public+":443", false, redirect(v.to, http.StatusFound))
 			w.serve(second+":443", false, hello)
 			w.serve(second+":80", true, hello)
 			_, _, err := w.get(w.client(w.grant(v.entries...)), "https://api.example.com/")
@@ -298,11 +298,11 @@ func TestRedirectAcrossOriginsForgetsWho(t *testing.T) {
 			return
 		}
 		here = seen(r)
-		http.Redirect(rw, r, "https://other.example.com/", 302)
+		http.Redirect(rw, r, "https://other.example.com/", http.StatusFound)
 	})
 	w.serve(second+":443", false, func(rw http.ResponseWriter, r *http.Request) {
 		there = seen(r)
-		http.Redirect(rw, r, "https://api.example.com/home", 302)
+		http.Redirect(rw, r, "https://api.example.com/home", http.StatusFound)
 	})
 	h := http.Header{}
 	for _, n := range names {

@@ -173,7 +173,7 @@ func TestWatch(t *testing.T) {
 	if e := <-events; e.Err != nil || e.Missing || !allows(s.Policy(), "hello") {
 		t.Fatalf("%+v", e)
 	}
-	if s.Close() != nil || s.Close() != nil || !allows(s.Policy(), "hello") {
+	if first, again := s.Close(), s.Close(); first != nil || again != nil || !allows(s.Policy(), "hello") {
 		t.Error("after Close")
 	}
 }

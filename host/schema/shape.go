@@ -362,7 +362,7 @@ func (s *shape) number(p *parser) bool {
 		}
 	}
 	if !whole {
-		return s.types&typeNumber != 0 && !s.bounded && bytes.IndexAny(text, "eE") < 0
+		return s.types&typeNumber != 0 && !s.bounded && !bytes.ContainsAny(text, "eE")
 	}
 	if text[0] == '-' {
 		n = -n

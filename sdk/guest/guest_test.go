@@ -66,7 +66,7 @@ var (
 			return "", &sdk.Error{What: "no kind"}
 		}
 		var m map[string]int
-		m["x"] = 1
+		m["x"] = 1 //lint:ignore SA5000 the panic is what is tested
 		return "", nil
 	})
 )

@@ -75,7 +75,7 @@ func TestOf(t *testing.T) {
 			Embedded
 			Named  Embedded `json:"named"`
 			Hidden string   `json:"-"`
-			Dash   string   `json:"-,"`
+			Dash   string   `json:"-,"` //lint:ignore SA5008 encoding/json calls this field "-"
 			lower  string
 		}{}, `{"type":"object","properties":{"e":{"type":"string"},` +
 			`"named":{"type":"object","properties":{"e":{"type":"string"}},"required":["e"],"additionalProperties":false},"-":{"type":"string"}},` +
