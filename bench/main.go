@@ -53,13 +53,13 @@ func stdio(tmp string, rounds, sequential, pipelined int) {
 		log.Fatal(err)
 	}
 	echo := `{"text":"hello world"}`
-	home := "SKILL_HOME=" + filepath.Join(tmp, "home")
+	home := []string{"SKILL_HOME=" + filepath.Join(tmp, "home"), "SKILL_WASM_WARM=false"} // compiling beside it is not what is measured
 	skill := []string{filepath.Join(tmp, "skill"), "serve", "--workspace", work}
 	targets := []load.Target{
 		{Name: "raw JSON-RPC loop", Args: []string{filepath.Join(tmp, "raw")}, Tool: "echo", Call: echo},
 		{Name: "stock go-sdk v1.8.0", Args: []string{filepath.Join(tmp, "stock")}, Tool: "echo", Call: echo},
-		{Name: "skill, echo in the host", Args: skill, Env: []string{home}, Tool: "BenchEcho", Call: echo},
-		{Name: "skill, TaskManager (Go, WASM)", Args: skill, Env: []string{home}, Tool: "TaskManager", Call: `{"action":"list"}`},
+		{Name: "skill, echo in the host", Args: skill, Env: home, Tool: "BenchEcho", Call: echo},
+		{Name: "skill, TaskManager (Go, WASM)", Args: skill, Env: home, Tool: "TaskManager", Call: `{"action":"list"}`},
 	}
 	figures := make([][]load.Figures, len(targets))
 	for range rounds { // in turn, so that a slow minute hits all alike

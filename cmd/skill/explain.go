@@ -87,7 +87,7 @@ func plan(h *host.Host, args []string, stdin io.Reader) (plan dispatch.Plan, ver
 // its layers may not be complete.
 func ask(layers []capability.Layer, verdict error, accesses []string) (tries []view.Try, err error) {
 	for _, access := range accesses {
-		a, err := parseAccess(access)
+		a, err := view.ParseAccess(access)
 		if err != nil {
 			return nil, err
 		}

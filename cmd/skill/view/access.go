@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -11,8 +11,9 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
-// parseAccess reads an access as the audit log writes it: "KIND.VERB TARGET".
-func parseAccess(s string) (capability.Access, error) {
+// ParseAccess reads an access as the audit log writes it: "KIND.VERB TARGET".
+// A path is made absolute and its links are resolved. Errors are of kind Invalid.
+func ParseAccess(s string) (capability.Access, error) {
 	topic, target, ok := strings.Cut(s, " ")
 	kind, verb, dot := strings.Cut(topic, ".")
 	a := capability.Access{Kind: capability.Kind(kind), Verb: capability.Verb(verb), Target: target}
