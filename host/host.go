@@ -63,6 +63,7 @@ type Host struct {
 	programs *executor.Programs
 	wasm     *wasm.Executor
 	builtin  []*manifest.Skill
+	folder   *manifest.Skill // of Options.Folder
 	secrets  secrets
 	changes  changes
 
@@ -142,8 +143,18 @@ func (h *Host) corridor() error {
 		Realpath: realpath,
 		Env:      os.LookupEnv,
 		Hidden:   hidden,
+		Owner:    h.owner,
 	}
 	return nil
+}
+
+// owner keeps the state of a skill that is run from a folder apart from that of
+// an installed one, which may have the same name and other authors.
+func (h *Host) owner(s *manifest.Skill) string {
+	if s == h.folder {
+		return s.Name + " in " + s.Home.Dir
+	}
+	return s.Name
 }
 
 // realpath resolves links; capability.Layer.Bind asks for it.

@@ -248,6 +248,29 @@ func TestShipped(t *testing.T) {
 	eventually(t, "the operator's list replaces the shipped one", func() bool { return roots() == "/etc " })
 }
 
+// TestFolderState checks that a skill that is run from a folder does not get at
+// the state of an installed one of its name.
+func TestFolderState(t *testing.T) {
+	w := newWorld(t)
+	c, err := config.Load(config.Flags{Workspace: w.work}, func(name string) (string, bool) { return w.home, name == "SKILL_HOME" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "elsewhere/SKILL.md", "---\nname: review\ndescription: Another one.\n---\nx")
+	h, err := Open(c, Options{Folder: filepath.Join(w.home, "elsewhere"), Log: w.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	s, err := h.Catalog.Skill("review")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Description != "Another one." || h.owner(s) == "review" || h.owner(h.builtin[0]) != h.builtin[0].Name {
+		t.Errorf("folder_steals_state: %q owns the state of %q", s.Home.Dir, h.owner(s))
+	}
+}
+
 // TestNoFilesBehind checks that listing tools leaves neither a log nor a
 // database behind.
 func TestNoFilesBehind(t *testing.T) {

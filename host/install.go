@@ -45,7 +45,7 @@ func (h *Host) install() error {
 		if s == nil {
 			return &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("no skill in %q", h.options.Folder), Hint: "a skill has a skill.toml or a SKILL.md"}
 		}
-		h.Folder = s.Name
+		h.Folder, h.folder = s.Name, s
 		h.builtin = append(h.builtin, s) // not Builtin: it is found before others of its name, and no more
 	}
 	for _, err := range missing() {

@@ -68,7 +68,7 @@ func compile(cmd *cobra.Command, dir, source, abi string) error {
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	build.Stdout, build.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
 	if err := build.Run(); err != nil {
-		return &sdk.Error{Kind: sdk.Invalid, What: "go build", Err: err}
+		return &sdk.Error{Kind: sdk.Invalid, What: "go build", Err: err, Hint: "a skill in Go is a Go module: see docs/skills.md; if another compiler made the module, --no-compile"}
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ written. With --try the grant is asked about one access, such as
 				fmt.Fprintln(out, "verdict: the call is refused")
 				return verdict
 			}
-			fmt.Fprintln(out, "verdict: the call may run")
+			fmt.Fprintln(out, "verdict: the call may start; each access is asked of all these layers")
 			return nil
 		},
 	}

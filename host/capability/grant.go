@@ -28,7 +28,8 @@ type Layer struct {
 	Allow  Set
 	Deny   Set
 
-	written Set // Allow before Bind; nil if it was not bound
+	written Set  // Allow before Bind; nil if it was not bound
+	vars    Vars // of Bind
 }
 
 func (l *Layer) speaks(k Kind, v Verb) bool {
@@ -229,6 +230,9 @@ func (o objection) refuse(a *Access) *sdk.Error {
 			e.Hint += "; the policy must allow the dangerous " + Quote(word) + " as well"
 		}
 	}
+	if a.Kind == Filesystem && strings.HasPrefix(a.Target, VarTmp) {
+		e.Hint += "; /tmp is private to each call: what is in the host's has to be copied into the workspace"
+	}
 	return e
 }
 
@@ -257,6 +261,12 @@ func (l *Layer) suggest(a *Access) (Capability, bool) {
 	entry := a.Target
 	switch {
 	case a.Kind == Filesystem:
+		for _, v := range [...][2]string{{l.vars.Workspace, VarWorkspace}, {l.vars.SkillDir, VarSkillDir}} {
+			if dir, name := v[0], v[1]; dir != "/" && Beneath(a.Target, dir) { // so that it means the same for others
+				c, err := Parse(a.Kind, string(a.Verb)+":"+name+a.Target[len(dir):], Pos{})
+				return c, err == nil
+			}
+		}
 		entry = string(a.Verb) + ":" + a.Target
 	case a.Net != nil:
 		e := endpoint{scheme: a.Net.Scheme, host: a.Net.Host, port: a.Net.Port}

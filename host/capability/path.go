@@ -145,6 +145,7 @@ func (l Layer) Bind(v Vars, realpath func(string) (string, error)) (Layer, error
 	if l.written == nil {
 		l.written = l.Allow
 	}
+	l.vars = v
 	called := l.Name == "call"
 	if l.Allow, err = l.Allow.bind(v, realpath, false, called); err != nil {
 		return Layer{}, err

@@ -369,3 +369,30 @@ func TestDanger(t *testing.T) {
 		}
 	}
 }
+
+// TestHints checks that what a denial suggests means the same on other machines,
+// and that nothing is suggested that would not help.
+func TestHints(t *testing.T) {
+	l := Layer{Name: "manifest", Table: "[capabilities]", Closed: true}
+	l, err := l.Bind(Vars{Workspace: "/tmp/work", SkillDir: "/opt/skill"}, func(p string) (string, error) { return p, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"/tmp/work/a.txt":  `filesystem = ["read:${workspace}/a.txt"]`,
+		"/tmp/work":        `filesystem = ["read:${workspace}"]`,
+		"/opt/skill/x":     `filesystem = ["read:${skill_dir}/x"]`,
+		"/etc/hostname":    `filesystem = ["read:/etc/hostname"]`,
+		"/tmp/other/a.txt": "", // the host's /tmp has no name in a manifest
+		"${tmp}/a.txt":     `filesystem = ["read:${tmp}/a.txt"]`,
+	} {
+		err := NewGrant([]Layer{l}, nil).Check(Access{Kind: Filesystem, Verb: Read, Target: target})
+		var e *sdk.Error
+		if !errors.As(err, &e) || e.Denial == nil || e.Denial.Allow != want {
+			t.Errorf("%s: %v, want the hint %q", target, err, want)
+		}
+		if strings.HasPrefix(target, VarTmp) != strings.Contains(err.Error(), "private to each call") {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+}

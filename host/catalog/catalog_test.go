@@ -148,6 +148,9 @@ func TestResolve(t *testing.T) {
 		{"InvokeSkill", `{"skill":"one"}`, `invalid:`},
 		{"text", `{}`, `not_found:`}, // a text is reached by its address only
 		{"one.onyl", `{}`, `not_found: did you mean one.only`},
+		{"only", `{}`, `not_found: did you mean one.only`},
+		{"many", `{}`, `not_found: did you mean many.a or many.b`},
+		{"text", `{}`, `not_found: did you mean InvokeSkill with skill_name "text"`},
 		{"x\x00\n" + strings.Repeat("y", 200), `{}`, `not_found:`},
 	} {
 		r, err := c.Resolve(&sdk.Call{Tool: x.tool, Args: json.RawMessage(x.args)})

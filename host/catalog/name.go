@@ -61,9 +61,21 @@ func (e *Entry) spellings() []string {
 
 func (s *snapshot) noTool(name string) error {
 	e := &sdk.Error{Kind: sdk.NotFound, What: "no tool " + quote(name)}
-	var known []string
+	var known, same []string
 	for _, l := range s.listed {
 		known = append(known, l.Name)
+		if l.Tool.Name == name || l.Skill.Name == name {
+			same = append(same, l.Name)
+		}
+	}
+	for _, l := range s.bySkill[name] {
+		if l.Hidden {
+			same = append(same, InvokeSkill+" with skill_name "+quote(name))
+		}
+	}
+	if same != nil {
+		e.Hint = "did you mean " + strings.Join(same, " or ")
+		return e
 	}
 	e.Hint = didYouMean(name, known)
 	return e

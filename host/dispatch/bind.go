@@ -89,7 +89,9 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 	}
 	all = append(all, session)
 	if d.Hidden != nil {
-		all = append(all, d.Hidden(p))
+		if l := d.Hidden(p); len(l.Deny) > 0 {
+			all = append(all, l)
+		}
 	}
 	vars := capability.Vars{Workspace: scope.Workspace, SkillDir: skillDir(e)}
 	for _, l := range all {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -32,7 +33,10 @@ type deadline struct {
 	stopped  bool
 }
 
-var errTimeout = &sdk.Error{Kind: sdk.Limit, What: "the tool did not finish in time", Hint: "limits.timeout and limits.max_timeout in its manifest"}
+// timeoutError says which limit ended a call.
+func timeoutError(l manifest.Limits) error {
+	return &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the tool did not finish in time: limits.timeout is %v, limits.max_timeout %v", l.Timeout, l.MaxTimeout), Hint: "in its manifest"}
+}
 
 // begin starts the clock and returns the hard context. A child's clock ends
 // with its parent's: its ctx is the parent's soft one.
@@ -49,8 +53,8 @@ func (c *deadline) begin(ctx context.Context, alarms *alarms, l manifest.Limits,
 		c.timeout = min(c.timeout, c.last.Sub(now))
 	}
 	c.budget = c.timeout - c.grace()
-	c.softEnds.ring = func() { endSoft(errTimeout) }
-	c.hardEnds.ring = func() { endHard(errTimeout) }
+	c.softEnds.ring = func() { endSoft(timeoutError(l)) }
+	c.hardEnds.ring = func() { endHard(timeoutError(l)) }
 	alarms.set(&c.softEnds, now.Add(c.budget))
 	alarms.set(&c.hardEnds, now.Add(c.timeout))
 	c.leave = context.AfterFunc(ctx, func() { c.abandon(context.Cause(ctx)) })

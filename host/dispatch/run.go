@@ -16,6 +16,7 @@ import (
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/egress"
 	"github.com/skillhost/skill/host/executor"
+	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/ops"
 	"github.com/skillhost/skill/sdk"
 )
@@ -155,7 +156,7 @@ func (r *run) job() executor.Job {
 		Dirs:   executor.Dirs{Workspace: p.Call.Scope.Workspace, Skill: skillDir(p.Entry), Tmp: r.makeTmp},
 		Soft:   r.clock.soft,
 		Ops: r.d.Ops.Bind(ops.Binding{
-			Grant: grant, Scope: p.Call.Scope, Skill: p.Entry.Skill.Name, Limits: p.Entry.Tool.Limits,
+			Grant: grant, Scope: p.Call.Scope, Skill: r.d.owner(p.Entry.Skill), Limits: p.Entry.Tool.Limits,
 			Secrets: func() egress.Secrets { return r.d.Secrets(r.d.Policy(), p.Entry.Skill) }, Live: r.alive, Invoke: r.invoke,
 		}),
 		Emit: r.event2caller,
@@ -170,6 +171,13 @@ func (r *run) event2caller(e sdk.Event) {
 	if r.emit != nil {
 		r.emit(e)
 	}
+}
+
+func (d *Dispatcher) owner(s *manifest.Skill) string {
+	if d.Owner == nil {
+		return s.Name
+	}
+	return d.Owner(s)
 }
 
 // skillDir is the skill's directory as capabilities name it.

@@ -48,7 +48,11 @@ func (d Decision) Err() error {
 		hint = d.Pos.String() + ": " + hint
 	}
 	if table, keys, ok := strings.Cut(d.Allow, "\n"); ok {
-		hint += "; to allow it, write under " + table + ": " + strings.ReplaceAll(keys, "\n", ", ")
+		sep := " "
+		if strings.Contains(keys, "\n") { // lines that can be pasted
+			sep = "\n"
+		}
+		hint += "; to allow it, write under " + table + ":" + sep + keys
 	} else if d.Allow != "" {
 		hint += "; to allow it: " + d.Allow
 	}

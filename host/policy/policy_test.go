@@ -83,13 +83,21 @@ func TestGoldenRefusals(t *testing.T) {
 		want string
 	}{
 		{Request{Caller: "local:bob", Skill: "new", Digest: digestB, Tool: "x"},
-			`policy.toml: skill "new" has not been allowed; see what it asks for with: skill allow new; to allow it, write under [skills.new]: allow = true, digest = "` + digestB + `"`},
+			`policy.toml: skill "new" has not been allowed; see what it asks for with: skill allow new; to allow it, write under [skills.new]:
+allow = true
+digest = "` + digestB + `"`},
 		{Request{Caller: "local:bob", Skill: "hello", Digest: digestB, Tool: "greet"},
-			`policy.toml:14: skill "hello" has changed since it was allowed; see what it asks for now with: skill allow hello; to allow it, write under [skills.hello]: allow = true, digest = "` + digestB + `"`},
+			`policy.toml:14: skill "hello" has changed since it was allowed; see what it asks for now with: skill allow hello; to allow it, write under [skills.hello]:
+allow = true
+digest = "` + digestB + `"`},
 		{Request{Caller: "local:bob", Skill: "stale", Digest: digestB, Tool: "x"},
-			`policy.toml:20: skill "stale" is allowed without a digest; see what it asks for with: skill allow stale; to allow it, write under [skills.stale]: allow = true, digest = "` + digestB + `"`},
+			`policy.toml:20: skill "stale" is allowed without a digest; see what it asks for with: skill allow stale; to allow it, write under [skills.stale]:
+allow = true
+digest = "` + digestB + `"`},
 		{Request{Caller: "local:bob", Skill: "named", Digest: digestB, Tool: "x"},
-			`policy.toml:22: skill "named" has rules but no "allow = true"; see what it asks for with: skill allow named; to allow it, write under [skills.named]: allow = true, digest = "` + digestB + `"`},
+			`policy.toml:22: skill "named" has rules but no "allow = true"; see what it asks for with: skill allow named; to allow it, write under [skills.named]:
+allow = true
+digest = "` + digestB + `"`},
 		{Request{Caller: "local:bob", Skill: "hello", Digest: digestA, Tool: "greet", Needs: wide},
 			`hello/skill.toml:9: skill "hello" asks for the dangerous "network:*"; to allow it, write under [skills.hello]: dangerous = ["network:*"]`},
 		{Request{Caller: "local:bob", Skill: "hello", Digest: digestA, Tool: "sing"},
