@@ -86,6 +86,7 @@ func (h *Host) policyChanged(e policy.Event) {
 	default:
 		fmt.Fprintf(h.options.Log, "skill: policy reloaded from %s\n", e.Path)
 	}
+	h.learnSecrets()
 	if err := h.audit.Append(h.ctx, event); err != nil {
 		fmt.Fprintln(h.options.Log, "skill:", err)
 	}

@@ -7,12 +7,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/config"
 	"github.com/skillhost/skill/host/dispatch"
@@ -87,9 +89,18 @@ func Open(c config.Config, o Options) (*Host, error) {
 	h.changes.next = make(chan struct{})
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	var err error
+	own := []string{c.Paths.File, c.Paths.Config}
+	if policy := filepath.Dir(c.Paths.Policy); beneath(policy, c.Workspace.Dir) {
+		own = append(own, policy) // it is written by way of a file beside it
+	}
+	for _, dir := range own {
+		if same(dir, c.Workspace.Dir) {
+			return nil, &sdk.Error{Kind: sdk.Denied, Op: "host.Open", What: fmt.Sprintf("the host's own files are in the workspace %q itself", c.Workspace.Dir), Hint: "keep them out of it, or in a folder of their own: SKILL_HOME, --policy"}
+		}
+	}
 	if h.session, err = session.New(session.Options{Workspace: c.Workspace.Dir, Explicit: c.Workspace.Explicit, Home: c.Paths.Home,
 		Private:  []string{c.Paths.State, c.Paths.Audit, c.Paths.Cache, c.Paths.Policy},
-		ReadOnly: append([]string{c.Paths.File, c.Paths.Config}, c.Skills...)}); err != nil {
+		ReadOnly: append(own, c.Skills...)}); err != nil {
 		return nil, err
 	}
 	h.audit = newRecord(audit.Options{Dir: c.Paths.Audit, Key: c.Paths.AuditKey(), Durability: c.Audit.Durability, Params: c.Audit.Params,
@@ -108,6 +119,20 @@ func Open(c config.Config, o Options) (*Host, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// same reports whether two names lead to one existing directory.
+func same(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
+
+// beneath reports whether dir, links resolved, is in the directory top.
+func beneath(dir, top string) bool {
+	d, errD := realpath(dir)
+	t, errT := realpath(top)
+	return errD == nil && errT == nil && capability.Beneath(d, t)
 }
 
 // furnish reads the files that people write.
@@ -185,7 +210,11 @@ func (h *Host) Close() (err error) {
 		if h.policy != nil { // else it could not be read
 			err = h.policy.Close()
 		}
-		err = errors.Join(err, h.programs.Close(), h.wasm.Close(), h.audit.Close(), h.store.Close())
+		programs := h.programs.Close()
+		if programs == nil { // else something of it is still in use
+			err = errors.Join(err, h.wasm.Close())
+		}
+		err = errors.Join(err, programs, h.audit.Close(), h.store.Close())
 	})
 	return err
 }

@@ -271,6 +271,48 @@ func TestFolderState(t *testing.T) {
 	}
 }
 
+// TestPolicyInWorkspace checks that tools cannot get at a policy that is kept in
+// the workspace, not even at the file that replaces it.
+func TestPolicyInWorkspace(t *testing.T) {
+	w := newWorld(t)
+	getenv := func(name string) (string, bool) { return w.home, name == "SKILL_HOME" }
+	for file, ok := range map[string]bool{"policy.toml": false, "conf/policy.toml": true} {
+		file = filepath.Join(w.work, filepath.FromSlash(file))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(config.Flags{Workspace: w.work, Policy: file}, getenv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := Open(c, Options{Log: w.log})
+		if !ok {
+			if sdk.KindOf(err) != sdk.Denied {
+				t.Errorf("policy_in_workspace: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		layer, err := h.session.Layer(h.Scope())
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer.Closed, layer.Allow = true, capability.Set{{Kind: capability.Filesystem, Verb: capability.Write, Pattern: "/"}}
+		for _, name := range []string{"policy.toml", "policy.toml.123.tmp", "policy.toml.lock", "new"} {
+			a := capability.Access{Kind: capability.Filesystem, Verb: capability.Write, Target: h.Scope().Workspace + "/conf/" + name}
+			if err := capability.NewGrant([]capability.Layer{layer}, nil).Check(a); err == nil {
+				t.Errorf("policy_in_workspace: %s can be written", name)
+			}
+		}
+	}
+}
+
 // TestNoFilesBehind checks that listing tools leaves neither a log nor a
 // database behind.
 func TestNoFilesBehind(t *testing.T) {

@@ -59,7 +59,13 @@ made by any other compiler.`,
 // compile runs the plain Go toolchain, so that the same source gives the same
 // bytes.
 func compile(cmd *cobra.Command, dir, source, abi string) error {
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", source}
+	tmp, err := os.MkdirTemp("", "skill-build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	out := filepath.Join(tmp, "module.wasm")
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out}
 	if abi == sdk.ABI {
 		args = append(args, "-buildmode=c-shared")
 	}
@@ -69,6 +75,27 @@ func compile(cmd *cobra.Command, dir, source, abi string) error {
 	build.Stdout, build.Stderr = cmd.ErrOrStderr(), cmd.ErrOrStderr()
 	if err := build.Run(); err != nil {
 		return &sdk.Error{Kind: sdk.Invalid, What: "go build", Err: err, Hint: "a skill in Go is a Go module: see docs/skills.md; if another compiler made the module, --no-compile"}
+	}
+	return place(out, dir, source)
+}
+
+// place copies the module to where the manifest says, which is in dir: a link on
+// the way does not lead it elsewhere.
+func place(module, dir, source string) error {
+	content, err := os.ReadFile(module)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(source); err != nil && !os.IsNotExist(err) {
+		return &sdk.Error{Kind: sdk.Invalid, What: "the old module", Err: err}
+	}
+	if err := root.WriteFile(filepath.FromSlash(source), content, 0o644); err != nil {
+		return &sdk.Error{Kind: sdk.Invalid, What: "the module", Err: err}
 	}
 	return nil
 }

@@ -189,6 +189,11 @@ func (r *run) replan() error {
 	if r.d.Policy() == r.plan.policy {
 		return nil
 	}
+	if r.parent != nil {
+		if err := r.parent.alive(); err != nil {
+			return err
+		}
+	}
 	plan, err := r.d.plan(r.plan.Call, r.parent)
 	if err == nil {
 		r.plan = plan

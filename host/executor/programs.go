@@ -140,6 +140,9 @@ func (p *Programs) enter(ctx context.Context, x Executor, s *manifest.Skill) (*l
 	return l, nil
 }
 
+// closeWithin is how long Close waits. Whoever closes wants to go.
+const closeWithin = 5 * time.Second
+
 // maxLoad bounds the loading of one program, which no call's deadline does.
 const maxLoad = 2 * time.Minute
 
@@ -220,7 +223,16 @@ func (p *Programs) Close() error {
 	p.closed = true
 	p.mu.Unlock()
 	p.cancel()
-	p.busy.Wait()
+	done := make(chan struct{})
+	go func() {
+		p.busy.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeWithin): // a compiler does not look up from one function
+		return &sdk.Error{Kind: sdk.Unavailable, Op: "executor.Close", What: fmt.Sprintf("a call or a compilation goes on %v after it was told to end", closeWithin)}
+	}
 	p.mu.Lock()
 	digests := slices.Collect(maps.Keys(p.loaded))
 	p.mu.Unlock()

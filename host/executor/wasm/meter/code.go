@@ -67,8 +67,12 @@ func (m *rewriter) body(b []byte, params int, w *writer) error {
 		return r.err
 	}
 	m.locals = uint32(params) + uint32(locals)
+	m.work.locals += int64(locals)
 	s := survey{reader: reader{b: b, p: r.p}}
 	if err := m.survey(&s); err != nil {
+		return err
+	}
+	if err := m.add(&s); err != nil {
 		return err
 	}
 	e := emitter{m: m, w: w, loops: s.loops, scratch: m.locals}
@@ -100,8 +104,26 @@ type survey struct {
 	loops     []int // instructions inside of each loop, in the order of their headers
 	calls     bool
 	bulk      bool
-	loopFirst bool // a loop's header comes before any branch or call
+	depths    int64 // of the loops, added up: 1 for one that is in no other
+	blocks    int64 // with loops and ifs
+	loopFirst bool  // a loop's header comes before any branch or call
 	decided   bool
+}
+
+// add adds the work of a function to that of the module.
+func (m *rewriter) add(s *survey) error {
+	looping, branching := s.depths*int64(m.locals+1), s.blocks*int64(m.locals+1)
+	m.work.looping += looping
+	m.work.branching += branching
+	switch {
+	case m.work.locals > maxAllLocals:
+		return fmt.Errorf("the functions have over %d locals together", maxAllLocals)
+	case looping > maxLooping || m.work.looping > maxAllWork*maxLooping:
+		return errors.New("too many locals in loops that are nested too deeply")
+	case branching > maxBranching || m.work.branching > maxAllWork*maxBranching:
+		return errors.New("too many locals in too many blocks")
+	}
+	return nil
 }
 
 // entry reports whether the function needs a check at its entry: if it may
@@ -116,6 +138,7 @@ func (m *rewriter) survey(s *survey) error {
 		is    byte
 	}
 	stack := []block{{-1, 0, 0x02}}
+	var inside int64 // loops around here
 	for s.more() {
 		if len(stack) == 0 {
 			return errors.New("has code after its end")
@@ -127,9 +150,12 @@ func (m *rewriter) survey(s *survey) error {
 			if !s.decided {
 				s.loopFirst, s.decided = true, true
 			}
+			inside++
+			s.depths, s.blocks = s.depths+inside, s.blocks+1
 			s.loops = append(s.loops, 0)
 			stack = append(stack, block{len(s.loops) - 1, s.size, op})
 		case 0x02, 0x04:
+			s.blocks++
 			s.decided = s.decided || op == 0x04
 			stack = append(stack, block{-1, 0, op})
 		case 0x05:
@@ -142,6 +168,7 @@ func (m *rewriter) survey(s *survey) error {
 			top := stack[len(stack)-1]
 			if stack = stack[:len(stack)-1]; top.loop >= 0 {
 				s.loops[top.loop] = s.size - top.start
+				inside--
 			}
 			s.decided = true
 		case 0x0c, 0x0d, 0x0e, 0x0f, 0x00:

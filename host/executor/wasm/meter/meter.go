@@ -44,6 +44,10 @@ const (
 	maxAllLabels = 400_000 // of the module
 	maxBody      = 2 << 20 // bytes of one function
 	maxCode      = 32 << 20
+	maxAllLocals = 4 << 20  // of the module, parameters apart
+	maxLooping   = 1 << 20  // of one function: the sum of its loops' depths, times its locals
+	maxBranching = 64 << 20 // of one function: blocks, loops and ifs, times its locals
+	maxAllWork   = 8        // times maxLooping, and maxBranching, for the module
 )
 
 // unit is how many instructions cost one fuel. A check costs at least one.
@@ -94,9 +98,14 @@ type rewriter struct {
 	data    uint32 // as the data count section says
 	hasData bool   // there is a data count section
 	labels  int    // of all br_tables so far
+	work    work   // of all functions so far
 	locals  uint32 // of the function at hand, with its parameters
 	waste   writer // what the first pass over a function writes
 }
+
+// work is what a compiler spends more than linear time and memory on: it
+// follows every local through every block, and through every loop around it.
+type work struct{ locals, looping, branching int64 }
 
 func (m *rewriter) allFuncs() uint32 { return uint32(len(m.imports) + len(m.funcs)) }
 
