@@ -67,7 +67,9 @@ func (r *Relay) read() {
 	for {
 		if !lines.Ready() {
 			r.w.Uncork()
-			runtime.Gosched() // let the last call run here rather than wait for another thread
+			if r.slots.busy() { // else it only wakes a thread that finds nothing to do
+				runtime.Gosched() // let the last call run here rather than wait for another thread
+			}
 		}
 		line, err := lines.Next()
 		switch {

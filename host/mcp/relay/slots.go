@@ -82,6 +82,13 @@ func (s *Slots) Reenter(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
+// busy reports whether any work runs.
+func (s *Slots) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running > 0
+}
+
 // Crowded reports whether more than one piece of work runs.
 func (s *Slots) Crowded() bool {
 	s.mu.Lock()
