@@ -96,7 +96,19 @@ func (g Grant) CheckAddress(a Access, ip netip.Addr) error {
 		return objection{fault: "no network access"}.refuse(&a)
 	}
 	at := Net{Scheme: a.Net.Scheme, IP: ip.Unmap().WithZone(""), Port: a.Net.Port}
-	o, ok := g.denial(&Access{Kind: Network, Verb: Connect, Net: &at})
+	return g.undenied(a, &Access{Kind: Network, Verb: Connect, Net: &at})
+}
+
+// CheckAlias returns nil unless a layer denies name, which is another name of
+// the target of the granted access a: what is denied is denied under every name.
+func (g Grant) CheckAlias(a Access, name string) error {
+	return g.undenied(a, &Access{Kind: a.Kind, Verb: a.Verb, Target: name})
+}
+
+// undenied refuses the granted access a if a layer denies same, which comes to
+// the same thing.
+func (g Grant) undenied(a Access, same *Access) error {
+	o, ok := g.denial(same)
 	if ok {
 		return nil
 	}

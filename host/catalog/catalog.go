@@ -134,7 +134,7 @@ func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) e
 	}
 	names := map[string]*Entry{}
 	for _, e := range entries {
-		for _, spelling := range e.spellings() {
+		for _, spelling := range e.Spellings() {
 			other := s.names[spelling]
 			if other == nil {
 				other = names[spelling]

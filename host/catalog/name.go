@@ -43,9 +43,9 @@ func (e *Entry) Canonical() string {
 	return e.Skill.Name + "." + e.Tool.Name
 }
 
-// spellings returns every name by which e may be called. A skill's name has
+// Spellings returns every name by which e may be called. A skill's name has
 // neither "." nor "_" nor "/", so that tools of two skills never share one.
-func (e *Entry) spellings() []string {
+func (e *Entry) Spellings() []string {
 	if e.Hidden {
 		return nil // reached by address only
 	}

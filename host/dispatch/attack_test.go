@@ -87,6 +87,35 @@ func TestNarrowTwice(t *testing.T) {
 	}
 }
 
+// TestInvokeDeniedBySpelling: a deny list holds however it spells a tool.
+func TestInvokeDeniedBySpelling(t *testing.T) {
+	for _, entry := range []string{"guest.t", "guest_t", "guest__t", "guest/t", "guest.*"} {
+		for _, header := range []string{
+			`{"op":"invoke","tool":"guest.t","args":{}}`,
+			`{"op":"invoke","tool":"guest__t","args":{}}`,
+			`{"op":"invoke","tool":"InvokeSkill","args":{"skill_name":"guest","tool":"t"}}`,
+		} {
+			h := newHouse(t)
+			digest := h.Catalog.Of("guest")[0].Skill.Home.Digest
+			h.setPolicy(t, fmt.Sprintf("[dangerous]\nallow = [\"invoke:*\"]\n[skills.guest]\nallow = true\ndigest = %q\n[skills.one.deny]\ninvoke = [%q]\n", digest, entry))
+			h.guest.run = func(ctx context.Context, j executor.Job) (sdk.Result, error) {
+				if j.Input.Tool == "t" {
+					t.Errorf("invoke_denied_by_spelling: %s ran what %q denies", header, entry)
+					return sdk.Text("inner"), nil
+				}
+				b, err := j.Ops.Do(ctx, sdk.Frame{Header: json.RawMessage(header)})
+				if err != nil {
+					return sdk.Result{}, err
+				}
+				return sdk.ParseResult(b)
+			}
+			if _, err := h.do(t, "one-t", `{}`); sdk.KindOf(err) != sdk.Denied {
+				t.Errorf("%q against %s: %v", entry, header, err)
+			}
+		}
+	}
+}
+
 // nest makes the guest invoke tool with args, n times at once.
 func nest(ctx context.Context, t *testing.T, j executor.Job, tool, args string, n int) []error {
 	t.Helper()

@@ -242,6 +242,8 @@ func TestRefusals(t *testing.T) {
 		"tool refused":        {"one-t", `{}`, "[skills.one.tools.one-t]\nallow = false\n", sdk.Denied, "policy.toml:2"},
 		"address refused":     {"InvokeSkill", `{"skill_name":"one","tool":"one-t"}`, "[skills.invoke-skill]\nallow = false\n", sdk.Denied, "policy.toml:2"},
 		"target refused":      {"InvokeSkill", `{"skill_name":"one","tool":"one-t"}`, "[skills.one]\nallow = false\n", sdk.Denied, "policy.toml:2"},
+		"tool denied by _":    {"guest.t", `{}`, "[defaults.tools]\ndeny = [\"guest_t\"]\n", sdk.Denied, "policy.toml:2"},
+		"tool denied by __":   {"guest_t", `{}`, "[callers.\"local:me\".tools]\ndeny = [\"guest__t\"]\n", sdk.Denied, "policy.toml:2"},
 		"caller refused":      {"one-t", `{}`, "[callers.\"local:me\"]\nallow = false\n", sdk.Denied, "policy.toml:2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -203,12 +203,24 @@ func (r *run) replan() error {
 
 // mayInvoke asks the grant of the invoking tool, if there is one, about the tool
 // that a name turned out to mean. The name as it was spelled has been asked
-// about already; it may have been an address, or another spelling.
+// about already; it may have been an address, or another spelling. A deny list
+// holds however it spells the tool.
 func (r *run) mayInvoke(e *catalog.Entry, spelled string) error {
-	if r == nil || e.Canonical() == spelled {
+	if r == nil {
 		return nil
 	}
-	return r.grant.Check(capability.Access{Kind: capability.Invoke, Verb: capability.Call, Target: e.Canonical()})
+	a := capability.Access{Kind: capability.Invoke, Verb: capability.Call, Target: e.Canonical()}
+	if e.Canonical() != spelled {
+		if err := r.grant.Check(a); err != nil {
+			return err
+		}
+	}
+	for _, name := range e.Spellings() {
+		if err := r.grant.CheckAlias(a, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // invoke runs another tool for this one: with this call's layers on top of its

@@ -29,10 +29,18 @@ type lists struct{ allow, deny list }
 
 // find returns the index of an entry that names the tool of r, or -1. A tool's
 // name alone, if it is to allow, means a built-in's: any stranger's skill may
-// call its tool "ReadImage".
+// call its tool "ReadImage". If it is to deny, it is taken for any name that
+// clients may call the tool by: "hello_greet" as well as "hello.greet".
 func (l *list) find(r *Request, allows bool) int {
 	if len(l.index) == 0 {
 		return -1
+	}
+	if !allows {
+		for _, separator := range [...]string{"_", "__"} {
+			if at, ok := l.index[target{"", r.Skill + separator + r.Tool}]; ok {
+				return at
+			}
+		}
 	}
 	for i, t := range [...]target{{r.Skill, r.Tool}, {r.Skill, "*"}, {"*", "*"}, {"", r.Tool}} {
 		if at, ok := l.index[t]; ok && (i < 3 || !allows || r.Builtin) {
