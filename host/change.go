@@ -78,6 +78,11 @@ func (c *changes) allowing(p *policy.Policy, cat *catalog.Catalog, name string) 
 // policyChanged reports what became of a change of policy.toml. A broken file
 // changes nothing, loudly.
 func (h *Host) policyChanged(e policy.Event) {
+	select {
+	case <-h.furnished: // a change may come while the house is being built
+	case <-h.ctx.Done():
+		return
+	}
 	event := audit.Event{Type: audit.TypePolicy, Note: "policy reloaded from " + e.Path}
 	switch {
 	case e.Err != nil:

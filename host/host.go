@@ -7,14 +7,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/skillhost/skill/host/audit"
-	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/config"
 	"github.com/skillhost/skill/host/dispatch"
@@ -69,6 +67,8 @@ type Host struct {
 	secrets  secrets
 	changes  changes
 
+	furnished chan struct{} // closed when all rooms are there
+
 	ctx    context.Context // of background work
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -86,21 +86,13 @@ func Open(c config.Config, o Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{Config: c, options: o, Catalog: catalog.New(c.Names.Separator), id: rand.Text()}
-	h.changes.next = make(chan struct{})
+	h.changes.next, h.furnished = make(chan struct{}), make(chan struct{})
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	var err error
-	own := []string{c.Paths.File, c.Paths.Config}
-	if policy := filepath.Dir(c.Paths.Policy); beneath(policy, c.Workspace.Dir) {
-		own = append(own, policy) // it is written by way of a file beside it
-	}
-	for _, dir := range own {
-		if same(dir, c.Workspace.Dir) {
-			return nil, &sdk.Error{Kind: sdk.Denied, Op: "host.Open", What: fmt.Sprintf("the host's own files are in the workspace %q itself", c.Workspace.Dir), Hint: "keep them out of it, or in a folder of their own: SKILL_HOME, --policy"}
-		}
-	}
 	if h.session, err = session.New(session.Options{Workspace: c.Workspace.Dir, Explicit: c.Workspace.Explicit, Home: c.Paths.Home,
 		Private:  []string{c.Paths.State, c.Paths.Audit, c.Paths.Cache, c.Paths.Policy},
-		ReadOnly: append(own, c.Skills...)}); err != nil {
+		ReadOnly: append([]string{c.Paths.File, c.Paths.Config}, c.Skills...),
+		Replaced: []string{c.Paths.Policy}}); err != nil {
 		return nil, err
 	}
 	h.audit = newRecord(audit.Options{Dir: c.Paths.Audit, Key: c.Paths.AuditKey(), Durability: c.Audit.Durability, Params: c.Audit.Params,
@@ -121,20 +113,6 @@ func Open(c config.Config, o Options) (*Host, error) {
 	return h, nil
 }
 
-// same reports whether two names lead to one existing directory.
-func same(a, b string) bool {
-	x, errA := os.Stat(a)
-	y, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(x, y)
-}
-
-// beneath reports whether dir, links resolved, is in the directory top.
-func beneath(dir, top string) bool {
-	d, errD := realpath(dir)
-	t, errT := realpath(top)
-	return errD == nil && errT == nil && capability.Beneath(d, t)
-}
-
 // furnish reads the files that people write.
 func (h *Host) furnish() (err error) {
 	if h.policy, err = policy.Watch(h.Config.Paths.Policy, h.policyChanged); err != nil {
@@ -143,7 +121,11 @@ func (h *Host) furnish() (err error) {
 	if err := h.corridor(); err != nil {
 		return err
 	}
-	return h.install()
+	if err := h.install(); err != nil {
+		return err
+	}
+	close(h.furnished)
+	return nil
 }
 
 // corridor makes the dispatcher.

@@ -68,9 +68,6 @@ func hidden(p *policy.Policy) capability.Layer {
 // learnSecrets reads the values of all secrets, so that they are kept out of
 // the record from the first call on.
 func (h *Host) learnSecrets() {
-	if h.policy == nil { // it is being read for the first time
-		return
-	}
 	for _, b := range h.policy.Policy().Secrets() {
 		v, err := h.value(b)
 		if err != nil && !errors.Is(err, store.ErrAbsent) {

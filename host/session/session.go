@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,6 +33,7 @@ type Options struct {
 	Home      string   // the user's home directory, or ""
 	Private   []string // the host's own files and directories: no tool reads them, and no workspace is inside of them
 	ReadOnly  []string // files and directories that decide what tools may do: no tool writes them
+	Replaced  []string // files that the host replaces by way of others beside them: no tool writes to their folders
 }
 
 // New checks a workspace and makes its session. Everything beneath the
@@ -64,14 +66,25 @@ func New(o Options) (*Session, error) {
 	for _, pattern := range []string{capability.VarWorkspace, capability.VarTmp} {
 		s.layer.Allow = append(s.layer.Allow, capability.Capability{Kind: capability.Filesystem, Verb: capability.Write, Pattern: pattern, Pos: pos})
 	}
+	if err := s.keepOut(o, refuse); err != nil {
+		return nil, err
+	}
+	s.caller = Local()
+	return s, nil
+}
+
+// keepOut denies tools the host's own files, and refuses a workspace in which
+// they could not be told apart from its own.
+func (s *Session) keepOut(o Options, refuse func(why, hint string) error) error {
+	real := s.workspace
 	for _, dir := range o.Private {
 		p, links, err := places(dir)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, p := range p {
 			if capability.Beneath(real, p) {
-				return nil, refuse("is inside of the host's own directory "+p, "name a project with --workspace")
+				return refuse("is inside of the host's own directory "+p, "name a project with --workspace")
 			}
 		}
 		s.own(capability.Read, p, links)
@@ -79,13 +92,32 @@ func New(o Options) (*Session, error) {
 	for _, dir := range o.ReadOnly {
 		p, links, err := places(dir)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		if slices.Contains(p, real) {
+			return refuse("is the host's own directory", inTheWay)
 		}
 		s.own(capability.Write, p, links)
 	}
-	s.caller = Local()
-	return s, nil
+	for _, file := range o.Replaced {
+		p, _, err := places(file)
+		if err != nil {
+			return err
+		}
+		for _, p := range p {
+			switch folder := path.Dir(p); {
+			case folder == real:
+				return refuse("holds the host's own file "+p, inTheWay)
+			case capability.Beneath(folder, real):
+				s.own(capability.Write, []string{folder}, nil)
+			}
+		}
+	}
+	return nil
 }
+
+// inTheWay is the hint where denying the host's own files would deny everything.
+const inTheWay = "keep the host's files out of the workspace, or in a folder of their own: SKILL_HOME, --policy"
 
 // own denies v on the places of a file, and writing to the links on the way to
 // it: who replaces one of them decides what the host reads. Entries are not
