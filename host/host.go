@@ -146,7 +146,7 @@ func (h *Host) corridor() error {
 		Ops:      ops.New(ops.Deps{Store: h.store, Broker: broker}),
 		Sealer:   &dispatch.Sealer{Store: h.store},
 		Secrets:  h.bind,
-		TmpDir:   h.Config.Paths.Tmp(),
+		TmpRoot:  h.tmp,
 		Realpath: realpath,
 		Env:      os.LookupEnv,
 		Hidden:   hidden,
@@ -196,7 +196,7 @@ func (h *Host) Close() (err error) {
 		if programs == nil { // else something of it is still in use
 			err = errors.Join(err, h.wasm.Close())
 		}
-		err = errors.Join(err, programs, h.audit.Close(), h.store.Close())
+		err = errors.Join(err, programs, h.removeTmp(), h.audit.Close(), h.store.Close())
 	})
 	return err
 }

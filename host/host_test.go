@@ -313,6 +313,31 @@ func TestPolicyInWorkspace(t *testing.T) {
 	}
 }
 
+// TestTmp checks that private directories are swept after a host that died, and
+// that those of one that lives are left alone.
+func TestTmp(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.open(t), w.open(t)
+	dir, err := one.tmp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "state/tmp/0123456789abcdef/call-1/left", "by a host that was killed")
+	two.sweep()
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("the living host's directory: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, "state", "tmp", "0123456789abcdef")); !os.IsNotExist(err) {
+		t.Errorf("tmp_left_behind: %v", err)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("a closed host left %s: %v", dir, err)
+	}
+}
+
 // TestNoFilesBehind checks that listing tools leaves neither a log nor a
 // database behind.
 func TestNoFilesBehind(t *testing.T) {

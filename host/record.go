@@ -54,6 +54,16 @@ func (r *record) open() (*audit.File, error) {
 	return f, nil
 }
 
+// boot returns the id of the open log, or "".
+func (r *record) boot() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return ""
+	}
+	return r.file.Boot()
+}
+
 func (r *record) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,8 +109,29 @@ func (h *Host) retain() {
 	}
 }
 
-// sweep removes private temporary directories that a dead host left. No call
-// runs for a day.
+// tmp returns the directory of this boot for the private directories of calls.
+func (h *Host) tmp() (string, error) {
+	f, err := h.audit.open()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(h.Config.Paths.Tmp(), f.Boot())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", &sdk.Error{Kind: sdk.Unavailable, Op: "host", What: "private temporary directories", Err: err}
+	}
+	return dir, nil
+}
+
+// removeTmp removes what this boot has there.
+func (h *Host) removeTmp() error {
+	boot := h.audit.boot()
+	if boot == "" {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(h.Config.Paths.Tmp(), boot))
+}
+
+// sweep removes what hosts have there that died: their boots hold no lock.
 func (h *Host) sweep() {
 	entries, err := os.ReadDir(h.Config.Paths.Tmp())
 	if err != nil {
@@ -108,10 +139,12 @@ func (h *Host) sweep() {
 		return
 	}
 	for _, e := range entries {
-		if st, err := e.Info(); err == nil && time.Since(st.ModTime()) > 24*time.Hour {
-			if err := os.RemoveAll(filepath.Join(h.Config.Paths.Tmp(), e.Name())); err != nil {
-				h.say(err)
-			}
+		alive, err := audit.Alive(h.Config.Paths.Audit, e.Name())
+		if err == nil && !alive {
+			err = os.RemoveAll(filepath.Join(h.Config.Paths.Tmp(), e.Name()))
+		}
+		if err != nil {
+			h.say(err)
 		}
 	}
 }

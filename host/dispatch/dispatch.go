@@ -36,7 +36,7 @@ type Dispatcher struct {
 	Secrets  func(*policy.Policy, *manifest.Skill) egress.Secrets
 	Hidden   func(*policy.Policy) capability.Layer     // what no tool may read: the sources of secrets; nil hides nothing
 	Owner    func(*manifest.Skill) string              // whose state a skill's is; nil means its name
-	TmpDir   string                                    // where private temporary directories are made
+	TmpRoot  func() (string, error)                    // where private temporary directories are made
 	Realpath func(string) (string, error)              // resolves links; fails if the path does not exist
 	Env      func(name string) (value string, ok bool) // the host's environment
 

@@ -158,7 +158,7 @@ func houseOf(t testing.TB, text string) *house {
 		Catalog: cat, Policy: func() *policy.Policy { return h.policy }, Shipped: shipped, File: "policy.toml",
 		Session: func(sdk.Scope) (capability.Layer, error) { return sessionLayer(t), nil }, Programs: programs{h.guest}, Audit: h.log,
 		Ops: ops.New(ops.Deps{Store: h.store, Broker: egress.New(egress.Options{})}), Sealer: &Sealer{Store: h.store},
-		Secrets: func(*policy.Policy, *manifest.Skill) egress.Secrets { return nil }, TmpDir: filepath.Join(root, "tmp"),
+		Secrets: func(*policy.Policy, *manifest.Skill) egress.Secrets { return nil }, TmpRoot: func() (string, error) { return filepath.Join(root, "tmp"), nil },
 		Realpath: filepath.EvalSymlinks, Env: func(name string) (string, bool) { return "value of " + name, true },
 	}
 	return h

@@ -259,7 +259,11 @@ func (r *run) makeTmp() (string, error) {
 	r.tmp.mu.Lock()
 	defer r.tmp.mu.Unlock()
 	if r.tmp.dir == "" {
-		dir, err := os.MkdirTemp(r.d.TmpDir, "call-")
+		root, err := r.d.TmpRoot()
+		if err != nil {
+			return "", err
+		}
+		dir, err := os.MkdirTemp(root, "call-")
 		if err != nil {
 			return "", &sdk.Error{Kind: sdk.Unavailable, Op: "dispatch", What: "private temporary directory", Err: err}
 		}
@@ -272,7 +276,7 @@ func (r *run) removeTmp() {
 	r.tmp.mu.Lock()
 	defer r.tmp.mu.Unlock()
 	if r.tmp.dir != "" {
-		_ = os.RemoveAll(r.tmp.dir) // what cannot be removed is swept at a later start
+		_ = os.RemoveAll(r.tmp.dir) // what cannot be removed is swept when a host starts after this one has ended
 		r.tmp.dir = ""
 	}
 }
