@@ -59,6 +59,7 @@ var rooms = map[string]string{
 	"host/mcp/message":                 "sdk host/mcp/wire",
 	"host/mcp/relay":                   "host/mcp/wire",
 	"host/mcp/wire":                    "",
+	"host/mcp/wire/wiretest":           "",
 	"host": "sdk host/audit host/capability host/catalog host/config host/dispatch host/egress host/executor host/executor/instructions host/executor/wasm " +
 		"host/manifest host/mcp host/ops host/policy host/session host/store host/store/memory host/store/sqlite manifests skills",
 	"manifests":      "",

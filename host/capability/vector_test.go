@@ -374,13 +374,13 @@ func TestDanger(t *testing.T) {
 // and that nothing is suggested that would not help.
 func TestHints(t *testing.T) {
 	l := Layer{Name: "manifest", Table: "[capabilities]", Closed: true}
-	l, err := l.Bind(Vars{Workspace: "/tmp/work", SkillDir: "/opt/skill"}, func(p string) (string, error) { return p, nil })
+	l, err := l.Bind(Vars{Workspace: "/tmp/project", SkillDir: "/opt/skill"}, func(p string) (string, error) { return p, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for target, want := range map[string]string{
-		"/tmp/work/a.txt":  `filesystem = ["read:${workspace}/a.txt"]`,
-		"/tmp/work":        `filesystem = ["read:${workspace}"]`,
+		"/tmp/project/a.txt":  `filesystem = ["read:${workspace}/a.txt"]`,
+		"/tmp/project":        `filesystem = ["read:${workspace}"]`,
 		"/opt/skill/x":     `filesystem = ["read:${skill_dir}/x"]`,
 		"/etc/hostname":    `filesystem = ["read:/etc/hostname"]`,
 		"/tmp/other/a.txt": "", // the host's /tmp has no name in a manifest

@@ -4,37 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire/wiretest"
 )
-
-// seedLines returns every line a client sends in the transcripts.
-func seedLines(f *testing.F) []string {
-	files, _ := filepath.Glob("testdata/*/*.txt")
-	var lines []string
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for l := range strings.Lines(string(b)) {
-			if line, ok := strings.CutPrefix(strings.TrimSpace(l), "> "); ok {
-				lines = append(lines, line)
-			}
-		}
-	}
-	return append(lines, `{"a":[1,-0.5e+3,true,false,null,"\u00e9\n"]}`, `[]`, `{}`, "\"\xff\"", `1.e3`, `-`, strings.Repeat("[", 1001)+strings.Repeat("]", 1001))
-}
 
 // FuzzServe feeds a whole conversation. Whatever comes, what goes out is JSON
 // by the line, and each request that has an id of its own is answered once.
 func FuzzServe(f *testing.F) {
-	lines := seedLines(f)
+	lines := wiretest.Lines(f, "testdata")
 	for i := range lines {
 		f.Add([]byte(strings.Join(lines[i:min(i+4, len(lines))], "\n")))
 	}

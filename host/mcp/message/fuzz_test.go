@@ -3,39 +3,16 @@ package message
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/skillhost/skill/host/mcp/wire"
+	"github.com/skillhost/skill/host/mcp/wire/wiretest"
 )
-
-// seedLines returns every line a client sends in the transcripts.
-func seedLines(f *testing.F) []string {
-	files, _ := filepath.Glob("../testdata/*/*.txt")
-	if len(files) == 0 {
-		f.Fatal("no transcripts")
-	}
-	var lines []string
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for l := range strings.Lines(string(b)) {
-			if line, ok := strings.CutPrefix(strings.TrimSpace(l), "> "); ok {
-				lines = append(lines, line)
-			}
-		}
-	}
-	return lines
-}
 
 // FuzzParse holds what Parse picks out of params and _meta against
 // encoding/json.
 func FuzzParse(f *testing.F) {
-	for _, l := range seedLines(f) {
+	for _, l := range wiretest.Lines(f, "../testdata") {
 		f.Add([]byte(l))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

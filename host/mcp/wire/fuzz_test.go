@@ -4,40 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"unicode/utf8"
-)
 
-// seedLines returns every line a client sends in the transcripts.
-func seedLines(f *testing.F) []string {
-	files, _ := filepath.Glob("../testdata/*/*.txt")
-	if len(files) == 0 {
-		f.Fatal("no transcripts")
-	}
-	var lines []string
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for l := range strings.Lines(string(b)) {
-			if line, ok := strings.CutPrefix(strings.TrimSpace(l), "> "); ok {
-				lines = append(lines, line)
-			}
-		}
-	}
-	return append(lines, `{"a":[1,-0.5e+3,true,false,null,"\u00e9\n"]}`, `[]`, `{}`, "\"\xff\"", `1.e3`, `-`, strings.Repeat("[", 1001)+strings.Repeat("]", 1001))
-}
+	"github.com/skillhost/skill/host/mcp/wire/wiretest"
+)
 
 // FuzzScan holds the scanner against encoding/json: the same texts are valid,
 // and the members it picks out are the same.
 func FuzzScan(f *testing.F) {
-	for _, l := range seedLines(f) {
+	for _, l := range wiretest.Lines(f, "../testdata") {
 		f.Add([]byte(l))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
