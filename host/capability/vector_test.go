@@ -379,12 +379,12 @@ func TestHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	for target, want := range map[string]string{
-		"/tmp/project/a.txt":  `filesystem = ["read:${workspace}/a.txt"]`,
-		"/tmp/project":        `filesystem = ["read:${workspace}"]`,
-		"/opt/skill/x":     `filesystem = ["read:${skill_dir}/x"]`,
-		"/etc/hostname":    `filesystem = ["read:/etc/hostname"]`,
-		"/tmp/other/a.txt": "", // the host's /tmp has no name in a manifest
-		"${tmp}/a.txt":     `filesystem = ["read:${tmp}/a.txt"]`,
+		"/tmp/project/a.txt": `filesystem = ["read:${workspace}/a.txt"]`,
+		"/tmp/project":       `filesystem = ["read:${workspace}"]`,
+		"/opt/skill/x":       `filesystem = ["read:${skill_dir}/x"]`,
+		"/etc/hostname":      `filesystem = ["read:/etc/hostname"]`,
+		"/tmp/other/a.txt":   "", // the host's /tmp has no name in a manifest
+		"${tmp}/a.txt":       `filesystem = ["read:${tmp}/a.txt"]`,
 	} {
 		err := NewGrant([]Layer{l}, nil).Check(Access{Kind: Filesystem, Verb: Read, Target: target})
 		var e *sdk.Error
