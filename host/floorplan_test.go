@@ -26,7 +26,7 @@ var rooms = map[string]string{
 	"host/manifest":                    "sdk host/capability host/manifest/frontmatter host/manifest/pinned host/manifest/rewrite host/manifest/words host/tomlfile",
 	"host/manifest/frontmatter":        "sdk host/capability host/manifest/words",
 	"host/manifest/pinned":             "sdk",
-	"host/manifest/rewrite":            "sdk host/manifest/words host/tomlfile",
+	"host/manifest/rewrite":            "sdk host/capability host/manifest/words host/tomlfile",
 	"host/manifest/words":              "host/nearest",
 	"host/policy":                      "sdk host/capability host/nearest host/tomlfile",
 	"host/config":                      "sdk host/capability host/nearest host/tomlfile",

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/manifest/words"
 	"github.com/skillhost/skill/host/tomlfile"
 	"github.com/skillhost/skill/sdk"
@@ -194,37 +195,20 @@ func tomlKey(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" {
 		return s
 	}
-	return tomlQuote(s, false)
+	return capability.Quote(s)
 }
 
 // tomlString writes a text, over several lines if it has several.
 func tomlString(s string) string {
 	if !strings.Contains(s, "\n") {
-		return tomlQuote(s, false)
+		return capability.Quote(s)
 	}
-	quoted := tomlQuote(s, true)
-	return `"""` + "\n" + quoted[1:len(quoted)-1] + `"""`
-}
-
-// tomlQuote writes a basic string; newlines stay what they are if lines is set.
-func tomlQuote(s string, lines bool) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '\\' || r == '"':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n' && lines:
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			b.WriteRune(r)
-		}
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		q := capability.Quote(l)
+		lines[i] = q[1 : len(q)-1]
 	}
-	b.WriteByte('"')
-	return b.String()
+	return `"""` + "\n" + strings.Join(lines, "\n") + `"""`
 }
 
 // tomlJSON writes a JSON object as a literal string: on one line if it is
