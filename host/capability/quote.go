@@ -29,6 +29,14 @@ func Quote(s string) string {
 	return b.String()
 }
 
+// QuoteKey returns k as a TOML key: bare if it can be.
+func QuoteKey(k string) string {
+	if k == "" || strings.Trim(k, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		return Quote(k)
+	}
+	return k
+}
+
 // display returns s for a sentence: bare if nothing in it can mislead.
 func display(s string) string {
 	if s != "" && printable(s) && !strings.ContainsAny(s, "\"()") {

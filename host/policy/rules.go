@@ -90,17 +90,9 @@ func array(entries []string) string {
 func table(path ...string) string {
 	keys := make([]string, len(path))
 	for i, k := range path {
-		keys[i] = bareOrQuoted(k)
+		keys[i] = capability.QuoteKey(k)
 	}
 	return "[" + strings.Join(keys, ".") + "]"
-}
-
-// bareOrQuoted returns k as a TOML key.
-func bareOrQuoted(k string) string {
-	if k == "" || strings.Trim(k, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
-		return capability.Quote(k)
-	}
-	return k
 }
 
 // words are what an operator has said may be dangerous.

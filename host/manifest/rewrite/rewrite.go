@@ -74,7 +74,7 @@ func (e *edit) put(t sdk.Tool) error {
 	if line := e.doc.Header(path...); line > 0 {
 		e.insert[line] = body
 	} else {
-		e.tail += fmt.Sprintf("\n[tools.%s]\n%s", tomlKey(t.Name), body)
+		e.tail += fmt.Sprintf("\n[tools.%s]\n%s", capability.QuoteKey(t.Name), body)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (e *edit) ownLines(name string) error {
 	}
 	for _, key := range e.keysOf(name) {
 		if e.doc.Header("tools", name, key) == 0 {
-			return e.fail([]string{"tools", name, key}, fmt.Sprintf("write it as a table, [tools.%s]", tomlKey(name)), "the tool %q is written inline or in dotted keys", words.Clip(name))
+			return e.fail([]string{"tools", name, key}, fmt.Sprintf("write it as a table, [tools.%s]", capability.QuoteKey(name)), "the tool %q is written inline or in dotted keys", words.Clip(name))
 		}
 	}
 	return nil
@@ -188,14 +188,6 @@ func toolText(t sdk.Tool) (string, error) {
 		b.WriteString("annotations = { " + strings.Join(list, ", ") + " }\n")
 	}
 	return b.String(), nil
-}
-
-// tomlKey writes a key, with quotes if it needs them.
-func tomlKey(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" {
-		return s
-	}
-	return capability.Quote(s)
 }
 
 // tomlString writes a text, over several lines if it has several.
