@@ -3,7 +3,7 @@ package main
 import "testing"
 
 func TestTargets(t *testing.T) {
-	all := results("goos: linux\nBenchmarkCorridor/Call-2   100\t 4100 ns/op\t 4000 p50-ns\t 900 B/op\t 41 allocs/op\nBenchmarkCall/skill_by_hand-2 9 50000 ns/op\nPASS\n")
+	all := results("goos: linux\nBenchmarkCorridor/Call-2   100\t 4100 ns/op\t 4000 p50-ns\t 900 B/op\t 41 allocs/op\nBenchmarkCallC-2 9 50000 ns/op\nPASS\n")
 	want := []struct {
 		got float64
 		met bool

@@ -25,11 +25,6 @@ var Dist embed.FS
 //go:embed */skill.toml
 var sources embed.FS
 
-// Names lists the built-in skills that were compiled, sorted.
-func Names() []string {
-	return slices.DeleteFunc(all(), func(name string) bool { return !built(name) })
-}
-
 // Missing lists the built-in skills that are in the source tree, but whose
 // modules are not in this binary.
 func Missing() []string { return slices.DeleteFunc(all(), built) }

@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"os"
 	"testing"
 
 	"github.com/skillhost/skill/host/executor/executortest"
@@ -26,6 +27,24 @@ func BenchmarkCall(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The same for a program that a C compiler made: examples/wordcount-c, counting
+// the words of a sentence.
+func BenchmarkCallC(b *testing.B) {
+	module, err := os.ReadFile("../../../examples/wordcount-c/wordcount-c.wasm")
+	if err != nil {
+		b.Skipf("LEFT OUT: no compiled C guest (make guests, with clang and wasi-libc): %v", err)
+	}
+	p := load(b, newExecutor(b), skillOf(abiCommand, module))
+	job := jobOf(`{"text":"the quick brown fox jumps over the lazy dog"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := p.Run(b.Context(), job)
+		if err != nil || len(r.Structured) == 0 {
+			b.Fatal(r, err)
+		}
 	}
 }
 
