@@ -94,10 +94,14 @@ func (b *Broker) Client(g capability.Grant, secrets func() Secrets, body int64) 
 	if secrets == nil {
 		secrets = func() Secrets { return nil }
 	}
-	t := &trip{broker: b, grant: g, secrets: secrets, body: max(body, 0), pins: map[string]pin{}}
-	t.open = b.transport(true)
-	t.special = b.transport(false)
+	t := b.trip(g)
+	t.secrets, t.body = secrets, max(body, 0)
 	return &http.Client{Transport: t, CheckRedirect: checkRedirect}
+}
+
+// trip returns a trip that can be asked for ways and knows no secrets.
+func (b *Broker) trip(g capability.Grant) *trip {
+	return &trip{broker: b, grant: g, pins: map[string]pin{}, open: b.transport(true), special: b.transport(false)}
 }
 
 // transport returns a transport that connects only to what the request's hop

@@ -29,6 +29,8 @@ type hop struct {
 	port    uint16
 	addrs   []netip.Addr // the survivors
 	special bool         // some survivor needs a permission of its own
+
+	needs []capability.Access // what was asked about the target and its addresses
 }
 
 type hopKey struct{}
@@ -97,12 +99,18 @@ func (t *trip) pin(ctx context.Context, n capability.Net, redirected bool) (*hop
 		return nil, &sdk.Error{Kind: sdk.Unavailable, Op: "egress", What: n.String() + ": the host's own addresses are not known", Err: err}
 	}
 	h := &hop{ctx: ctx, host: n.Host, port: n.Port, address: net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port)))}
+	if !n.IP.IsValid() {
+		h.needs = append(h.needs, access(n))
+	}
 	var refused error
 	for _, a := range addrs {
 		c := classify(a, own)
 		if err := t.admit(n, a, c, redirected); err != nil {
 			refused = err
 			continue
+		}
+		if n.IP.IsValid() || c != (class{}) {
+			h.needs = append(h.needs, access(literal(n, a)))
 		}
 		h.special = h.special || c != (class{})
 		h.addrs = append(h.addrs, a)
@@ -135,16 +143,21 @@ func (t *trip) admit(n capability.Net, a netip.Addr, c class, redirected bool) e
 	if c == (class{}) && !n.IP.IsValid() {
 		return nil
 	}
-	literal := n
-	literal.Host, literal.IP = a.String(), a
-	acc := access(literal)
+	l := literal(n, a)
+	acc := access(l)
 	g := t.grant
 	if c != (class{}) && !named(g, acc) {
 		// Where "*" covers a no layer refuses it, but the refusal goes the same
 		// way, so that it is recorded.
-		g = g.WithLive(func(capability.Access) error { return unnamed(acc, literal) })
+		g = g.WithLive(func(capability.Access) error { return unnamed(acc, l) })
 	}
 	return refusal(g.Check(acc), n, a, c, redirected)
+}
+
+// literal returns n with the address a in place of the host.
+func literal(n capability.Net, a netip.Addr) capability.Net {
+	n.Host, n.IP = a.String(), a
+	return n
 }
 
 // refusal says of err, which a grant gave, what n is and why it matters.
@@ -172,9 +185,8 @@ func refusal(err error, n capability.Net, a netip.Addr, c class, redirected bool
 // entry that names acc's address, alone or in a prefix that is not as good as
 // everything.
 func named(g capability.Grant, acc capability.Access) bool {
-	topic := capability.Topic{Kind: capability.Network, Verb: capability.Connect}
 	for _, l := range g.Layers() {
-		if !l.Closed && !slices.Contains(l.Speaks, topic) {
+		if !speaks(l) {
 			continue
 		}
 		if !slices.ContainsFunc(l.Allow, func(c capability.Capability) bool { return c.Covers(acc) && c.Danger() == "" }) {
@@ -184,10 +196,15 @@ func named(g capability.Grant, acc capability.Access) bool {
 	return true
 }
 
-func unnamed(acc capability.Access, literal capability.Net) error {
-	entry := authority(literal)
-	if literal.Scheme != "" {
-		entry = literal.Scheme + "://" + entry
+// speaks reports whether l says anything about the network.
+func speaks(l capability.Layer) bool {
+	return l.Closed || slices.Contains(l.Speaks, capability.Topic{Kind: capability.Network, Verb: capability.Connect})
+}
+
+func unnamed(acc capability.Access, n capability.Net) error {
+	entry := authority(n)
+	if n.Scheme != "" {
+		entry = n.Scheme + "://" + entry
 	}
 	d := &sdk.Denial{Capability: "network.connect", Resource: acc.Target, Layer: "host", Allow: fmt.Sprintf("network = [%q]", entry)}
 	return &sdk.Error{Kind: sdk.Denied, What: d.Capability + " " + d.Resource, Denial: d,

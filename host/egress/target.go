@@ -91,19 +91,26 @@ var reserved = map[string]bool{
 // judgeHeaders refuses what could break out of a header line, and what is the
 // host's to say.
 func judgeHeaders(h http.Header) error {
-	size := 0
 	for name, values := range h {
 		if err := judgeHeader(name, values...); err != nil {
 			return err
 		}
-		for _, v := range values {
-			size += len(name) + len(v) + len(": \r\n")
-		}
 	}
-	if size > maxRequestHeader {
-		return &sdk.Error{Kind: sdk.Limit, Op: "egress", What: fmt.Sprintf("%d bytes of request headers", size), Hint: fmt.Sprintf("at most %d", maxRequestHeader)}
+	if n := size(h); n > maxRequestHeader {
+		return &sdk.Error{Kind: sdk.Limit, Op: "egress", What: fmt.Sprintf("%d bytes of request headers", n), Hint: fmt.Sprintf("at most %d", maxRequestHeader)}
 	}
 	return nil
+}
+
+// size returns how many bytes h takes on the wire.
+func size(h http.Header) int {
+	n := 0
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	return n
 }
 
 func judgeHeader(name string, values ...string) error {

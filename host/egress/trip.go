@@ -59,30 +59,41 @@ func (t *trip) send(req *http.Request) (*http.Response, error) {
 	if err := t.judge(req, n); err != nil {
 		return nil, err
 	}
-	redirected := req.Response != nil
-	if !n.IP.IsValid() { // an address is checked by pin
-		if err := t.grant.Check(access(n)); err != nil {
-			return nil, refusal(err, n, netip.Addr{}, class{}, redirected)
-		}
-	}
-	h, err := t.pin(ctx, n, redirected)
+	h, err := t.way(ctx, n, req.Response != nil)
 	if err != nil {
 		return nil, err
 	}
 	due := t.secrets().due(n)
 	out := t.outgoing(req, n, h)
+	if out.Body != nil && out.Body != http.NoBody && out.ContentLength <= 0 {
+		out.Body, out.GetBody = &bounded{src: out.Body, left: t.body, over: t.tooLarge(n, "request")}, nil
+	}
 	if err := due.inject(out, t.grant, leftOrigin(req)); err != nil {
 		return nil, err
 	}
-	transport := t.open
-	if h.special {
-		transport = t.special
-	}
-	resp, err := transport.RoundTrip(out)
+	resp, err := t.over(h).RoundTrip(out)
 	if err != nil {
 		return nil, failure(ctx, n, err, len(due) > 0)
 	}
 	return t.incoming(req, resp, n, due)
+}
+
+// way asks the grant about n and returns where a connection to it may go.
+func (t *trip) way(ctx context.Context, n capability.Net, redirected bool) (*hop, error) {
+	if !n.IP.IsValid() { // an address is checked by pin
+		if err := t.grant.Check(access(n)); err != nil {
+			return nil, refusal(err, n, netip.Addr{}, class{}, redirected)
+		}
+	}
+	return t.pin(ctx, n, redirected)
+}
+
+// over returns the transport for h.
+func (t *trip) over(h *hop) *http.Transport {
+	if h.special {
+		return t.special
+	}
+	return t.open
 }
 
 // judge refuses what is wrong with req itself, whoever would allow its target.
@@ -110,9 +121,6 @@ func (t *trip) outgoing(req *http.Request, n capability.Net, h *hop) *http.Reque
 	}
 	if out.Header["User-Agent"] == nil {
 		out.Header.Set("User-Agent", "skill")
-	}
-	if out.Body != nil && out.Body != http.NoBody && out.ContentLength <= 0 {
-		out.Body, out.GetBody = &bounded{src: out.Body, left: t.body, over: t.tooLarge(n, "request")}, nil
 	}
 	return out
 }

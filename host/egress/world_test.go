@@ -82,7 +82,7 @@ func authorityFor(t *testing.T, names ...string) (*x509.CertPool, tls.Certificat
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
-	return pool, tls.Certificate{Certificate: [][]byte{leafDER}, PrivateKey: key}
+	return pool, tls.Certificate{Certificate: [][]byte{leafDER, caDER}, PrivateKey: key}
 }
 
 // serve puts a server at address:port, with TLS unless plain.
