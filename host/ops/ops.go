@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/store"
+	"github.com/skillhost/skill/host/tasks"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -48,10 +50,16 @@ func table() []Op {
 	return []Op{
 		{"http.request", topic(capability.Network, capability.Connect), "network.connect", 10, "make an HTTP request", httpRequest},
 		{"invoke", topic(capability.Invoke, capability.Call), "invoke.call", 20, "call another tool", invoke},
+		{"job.kill", capability.Topic{}, "", 5, "stop a background job", jobKill},
+		{"job.list", capability.Topic{}, "", 10, "list the skill's background jobs", jobList},
+		{"job.read", capability.Topic{}, "", 2, "read what a job has written", jobRead},
+		{"job.start", capability.Topic{}, "", 50, "run the call's tool again in the background", jobStart},
 		{"kv.delete", capability.Topic{}, "", 2, "delete a key of the skill's own state", kvDelete},
 		{"kv.get", capability.Topic{}, "", 1, "read a key of the skill's own state", kvGet},
 		{"kv.list", capability.Topic{}, "", 5, "list keys of the skill's own state", kvList},
 		{"kv.put", capability.Topic{}, "", 2, "write a key of the skill's own state", kvPut},
+		{"output.link", capability.Topic{}, "", 5, "keep what the call has written", outputLink},
+		{"output.write", capability.Topic{}, "", 0, "write to the output of the call or job", outputWrite},
 		{"secret.exists", topic(capability.Secrets, capability.Use), "secrets.use", 1, "learn whether a secret is set", secretExists},
 		{"time", capability.Topic{}, "", 1, "read the clock", clock},
 	}
@@ -111,6 +119,17 @@ type Binding struct {
 	// Invoke calls a tool for the guest, under this call's grant, deadline and
 	// depth. nil means that this call may invoke nothing.
 	Invoke func(ctx context.Context, tool string, args json.RawMessage) (sdk.Result, error)
+
+	// Jobs keeps the jobs of the skill and the session. nil means that there
+	// are none.
+	Jobs *tasks.Tasks
+
+	// StartJob runs the call's tool again, in the background, and returns the
+	// longest time it may take. nil means that this call may start nothing.
+	StartJob func(context.Context, JobStart) (tasks.Job, time.Duration, error)
+
+	// Output is what the call writes; nil: nobody keeps it.
+	Output *tasks.Output
 }
 
 // Bind returns the operations of one call. It does no work of its own, and
@@ -151,6 +170,11 @@ func (j *job) Do(ctx context.Context, f sdk.Frame) ([]byte, error) {
 	if err := j.charge(op.Cost); err != nil {
 		return sdk.AppendError(nil, asError(ctx, op.Name, err)), nil
 	}
+	if strings.HasPrefix(op.Name, "output.") { // a guest that is being stopped has its last words
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer cancel()
+	}
 	if ctx.Err() != nil {
 		return sdk.AppendError(nil, asError(ctx, op.Name, ctx.Err())), nil
 	}
@@ -161,8 +185,14 @@ func (j *job) Do(ctx context.Context, f sdk.Frame) ([]byte, error) {
 	return reply, nil
 }
 
+// lastWords bounds an operation that goes on although its ctx is done.
+const lastWords = 2 * time.Second
+
 // charge takes cost from the call's budget.
 func (j *job) charge(cost int) error {
+	if cost == 0 {
+		return nil
+	}
 	if j.spent.Add(int64(cost)) > Budget {
 		return &sdk.Error{Kind: sdk.Limit, What: "the call asks too much of the host", Hint: fmt.Sprintf("operations may cost %d units per call", Budget)}
 	}

@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 		if o.Needs != (capability.Topic{}) && !slices.Contains(capability.Verbs(o.Needs.Kind), o.Needs.Verb) {
 			t.Errorf("%s: no such topic %v", o.Name, o.Needs)
 		}
-		if o.Cost < 1 || o.Cost > Budget || o.About == "" || o.do == nil {
+		if o.Cost < 1 && o.Name != "output.write" || o.Cost > Budget || o.About == "" || o.do == nil {
 			t.Errorf("%+v is incomplete", o)
 		}
 	}
@@ -240,6 +240,9 @@ func TestCtxIsObeyed(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(v.cause)
 		for _, o := range tab.Ops() {
+			if strings.HasPrefix(o.Name, "output.") { // TestLastWords
+				continue
+			}
 			if a := askCtx(t, ctx, tab.Bind(b), `{"op":"`+o.Name+`"}`); a.err == nil || a.err.Kind != v.kind {
 				t.Errorf("%s: %s: %v", name, o.Name, a.err)
 			}
