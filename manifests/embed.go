@@ -6,9 +6,10 @@ package manifests
 
 import "embed"
 
-// FS has a folder for each of the skills.
+// FS has a folder for each of the skills: those without a module, and those
+// that are plugins inside of the binary.
 //
-//go:embed invoke-skill
+//go:embed invoke-skill shell
 var FS embed.FS
 
 // Shipped is the policy that holds built-ins until the operator says

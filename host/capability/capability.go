@@ -135,7 +135,7 @@ func Parse(kind Kind, entry string, pos Pos) (Capability, error) {
 	case Exec:
 		c.Verb, c.Pattern = Run, entry
 		if !validProgram(entry) {
-			err = fmt.Errorf("want a program name or its clean absolute path")
+			err = fmt.Errorf("want a program name, its clean absolute path, or \"*\"")
 		}
 	case Env:
 		c.Verb, c.Pattern = Read, entry
@@ -174,9 +174,17 @@ func validName(s, extra string) bool {
 	return s != ""
 }
 
-// validProgram reports whether s is a bare program name or a clean absolute
-// path. A name that starts with "-" would be an option of whatever runs it.
+// anyProgram is the exec entry for every program, and as the target of an
+// access an attempt to run any.
+const anyProgram = "*"
+
+// validProgram reports whether s is anyProgram, a bare program name or a clean
+// absolute path. A name that starts with "-" would be an option of whatever
+// runs it.
 func validProgram(s string) bool {
+	if s == anyProgram {
+		return true
+	}
 	rest := s
 	if len(s) > 2 && isAbs(s) {
 		rest = strings.TrimPrefix(s[1:], ":")
@@ -215,6 +223,10 @@ func (c *Capability) covers(a *Access) bool {
 		return (c.Verb == a.Verb || c.Verb == Write && a.Verb == Read) && Beneath(a.Target, c.Pattern)
 	case Network:
 		return a.Verb == Connect && c.net != nil && c.net.covers(a.Net)
+	case Exec:
+		if c.Pattern == anyProgram {
+			return c.Verb == a.Verb
+		}
 	case Invoke:
 		if prefix, ok := strings.CutSuffix(c.Pattern, "*"); ok {
 			return c.Verb == a.Verb && strings.HasPrefix(a.Target, prefix)
@@ -226,8 +238,9 @@ func (c *Capability) covers(a *Access) bool {
 // denies reports whether c, as an entry of a deny list, refuses a, which has
 // no fault. A deny is wide where an allow is narrow: a denied read is a denied
 // write too; the scheme and methods of a network entry are not asked; a bare
-// program name denies the program in every directory; and names that the
-// platform takes for one are one.
+// program name denies the program in every directory; with one program denied,
+// not every program may be run; and names that the platform takes for one are
+// one.
 func (c *Capability) denies(a *Access) bool {
 	if c.Kind != a.Kind {
 		return false
@@ -238,7 +251,7 @@ func (c *Capability) denies(a *Access) bool {
 	case Network:
 		return c.net == nil || c.net.reaches(a.Net)
 	case Exec:
-		return sameName(a.Target, c.Pattern) || sameName(path.Base(a.Target), c.Pattern)
+		return c.Pattern == anyProgram || a.Target == anyProgram || sameName(a.Target, c.Pattern) || sameName(path.Base(a.Target), c.Pattern)
 	case Env:
 		return sameName(a.Target, c.Pattern)
 	}

@@ -171,11 +171,36 @@ func TestAsIs(t *testing.T) {
 	}
 }
 
+func TestFollowed(t *testing.T) {
+	links := map[string]string{}
+	now := func(p string) (string, error) {
+		if real := links[p]; real != "" {
+			return real, nil
+		}
+		return p, nil
+	}
+	deny := parseAll(t, Filesystem, "read:/late|write:/as-is|read:${tmp}/x|read:/gone")
+	deny[1] = deny[1].AsIs()
+	l, err := Layer{Closed: true, Allow: parseAll(t, Filesystem, "write:/"), Deny: deny}.Bind(Vars{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links["/late"], links["/as-is"], links["/gone"] = "/secret", "/target", "relative"
+	f := l.Followed(now)
+	for target, want := range map[string][2]bool{"/late": {false, false}, "/secret": {true, false}, "/as-is": {false, false}, "/target": {true, true}, "/x": {true, true}} {
+		for i, l := range []Layer{l, f} {
+			if NewGrant([]Layer{l}, nil).Allows(Access{Kind: Filesystem, Verb: Write, Target: target}) != want[i] {
+				t.Errorf("%s, followed %v", target, i == 1)
+			}
+		}
+	}
+}
+
 func TestEntryRoundTrip(t *testing.T) {
 	for kind, entries := range map[Kind]string{
-		Filesystem: "read:/|write:/data|read:${workspace}/a b|write:${tmp}|read:${skill_dir}?|read:C:/x|read:/ünï",
+		Filesystem: "read:/|write:/data|read:${workspace}/a b|write:${tmp}|read:${skill_dir}?|read:${home}/.ssh|read:C:/x|read:/ünï",
 		Network:    "*|http://*|GET https://*|x.com|x.com:*|x.com:8443|http://x.com|http://x.com:443|tcp://x.com:443|GET,PUT https://x.com|*.x.com:1|10.0.0.0/8|tcp://10.0.0.0/8|[::1]|[::1]:80|https://[::1]:*|fd00::/8",
-		Exec:       "git|/usr/bin/jq|C:/bin/x.exe",
+		Exec:       "*|git|/usr/bin/jq|C:/bin/x.exe",
 		Env:        "LANG",
 		Secrets:    "GITHUB_TOKEN",
 		Invoke:     "*|hello.*|hello.greet|a/b/*",
@@ -211,6 +236,10 @@ func TestBind(t *testing.T) {
 		{"plain", "read:/data", "", vars, "/data", ""},
 		{"variables", "read:${workspace}|read:${skill_dir}|write:${tmp}/x", "", vars, "/w|/s|${tmp}/x", ""},
 		{"variable_without_value", "read:${workspace}|read:/data", "read:${skill_dir}", Vars{}, "/data", ""},
+		{"home", "read:${home}/sub|read:/data", "read:${home}/.ssh", Vars{Home: "/real"}, "/real/sub|/data", "/real/.ssh"},
+		{"home_is_a_link", "read:${home}", "read:${home}/.ssh", Vars{Home: "/link"}, "/real", "/link/.ssh|/real/.ssh"},
+		{"no_home", "read:${home}|read:/data", "read:${home}/.ssh|read:/data/x", vars, "/data", "/data/x"},
+		{"home_is_the_root", "", "read:${home}/.ssh", Vars{Home: "/"}, "", "/.ssh"},
 		{"link", "read:/link", "", vars, "/real", ""},
 		{"link_out_of_workspace", "read:${workspace}/link", "", vars, "/etc", ""},
 		{"absent", "read:/nowhere", "", vars, "error", ""},
@@ -241,6 +270,37 @@ func TestBind(t *testing.T) {
 		if got, deny := patterns(bound.Allow), patterns(bound.Deny); got != tt.want || deny != tt.wantDeny {
 			t.Errorf("%s: got %q deny %q, want %q deny %q", tt.name, got, deny, tt.want, tt.wantDeny)
 		}
+	}
+}
+
+// "*" is every program and nothing else is, in lists that allow and that deny.
+func TestAnyProgram(t *testing.T) {
+	entries := []string{"*", "git", "/usr/bin/git"}
+	within := map[[2]string]bool{}
+	for _, e := range entries {
+		for _, target := range entries {
+			c := parseAll(t, Exec, e)
+			if got, want := c.Covers(Access{Kind: Exec, Verb: Run, Target: target}), e == "*" || e == target; got != want {
+				t.Errorf("%q covers %q: %v", e, target, got)
+			}
+			within[[2]string{target, e}] = len(parseAll(t, Exec, target).Outside(c)) == 0
+		}
+	}
+	for pair, got := range within {
+		if want := pair[1] == "*" || pair[0] == pair[1]; got != want {
+			t.Errorf("%q is within %q: %v", pair[0], pair[1], got)
+		}
+	}
+	star := parseAll(t, Exec, "*")
+	for _, a := range []Access{{Kind: Env, Verb: Read, Target: "*"}, {Kind: Exec, Verb: Call, Target: "git"}, {Kind: Exec, Verb: Run}} {
+		if star.Covers(a) {
+			t.Errorf("every program is also %+v", a)
+		}
+	}
+	all, narrow := Layer{Closed: true, Allow: star}, Layer{Speaks: []Topic{{Exec, Run}}, Allow: parseAll(t, Exec, "git")}
+	g := NewGrant([]Layer{all, narrow}, nil)
+	if !g.Allows(Access{Kind: Exec, Verb: Run, Target: "git"}) || g.Allows(Access{Kind: Exec, Verb: Run, Target: "jq"}) || g.Allows(Access{Kind: Exec, Verb: Run, Target: "*"}) {
+		t.Error("a narrower layer does not narrow")
 	}
 }
 

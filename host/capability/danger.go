@@ -7,8 +7,8 @@ import (
 
 // Danger returns the word for what makes c as good as everything, or "" if
 // nothing does: "network:*", "network:0.0.0.0/0", "write:/etc", "read:/",
-// "exec:sh", "invoke:*". The operator must have said that word before such an
-// entry counts.
+// "read:${home}", "exec:sh", "exec:*", "invoke:*". The operator must have said
+// that word before such an entry counts.
 func (c Capability) Danger() string {
 	switch c.Kind {
 	case Network:
@@ -19,11 +19,11 @@ func (c Capability) Danger() string {
 			return "network:" + c.net.prefix.String()
 		}
 	case Filesystem:
-		if p := c.Pattern; isRootDir(p) || c.Verb == Write && isSystemDir(p) {
+		if p := c.Pattern; isRootDir(p) || p == VarHome || c.Verb == Write && isSystemDir(p) {
 			return string(c.Verb) + ":" + p
 		}
 	case Exec:
-		if base := path.Base(c.Pattern); isInterpreter(base) {
+		if base := path.Base(c.Pattern); base == anyProgram || isInterpreter(base) {
 			return "exec:" + base
 		}
 	case Invoke:

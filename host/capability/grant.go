@@ -273,7 +273,7 @@ func (l *Layer) suggest(a *Access) (Capability, bool) {
 	entry := a.Target
 	switch {
 	case a.Kind == Filesystem:
-		for _, v := range [...][2]string{{l.vars.Workspace, VarWorkspace}, {l.vars.SkillDir, VarSkillDir}} {
+		for _, v := range [...][2]string{{l.vars.Workspace, VarWorkspace}, {l.vars.SkillDir, VarSkillDir}, {l.vars.Home, VarHome}} {
 			if dir, name := v[0], v[1]; dir != "/" && Beneath(a.Target, dir) { // so that it means the same for others
 				c, err := Parse(a.Kind, string(a.Verb)+":"+name+a.Target[len(dir):], Pos{})
 				return c, err == nil

@@ -56,8 +56,12 @@ func (c *Capability) containsName(in *Capability) bool {
 		if c.Verb != in.Verb && c.Verb != Write {
 			return false
 		}
-		// Wherever the workspace and the skill are, they are beneath "/".
+		// Wherever the workspace, the skill and the home are, they are beneath "/".
 		return Beneath(in.Pattern, c.Pattern) || c.Pattern == "/" && !Beneath(in.Pattern, VarTmp)
+	case Exec:
+		if c.Pattern == anyProgram {
+			return true
+		}
 	case Invoke:
 		if prefix, ok := strings.CutSuffix(c.Pattern, "*"); ok {
 			return strings.HasPrefix(in.Pattern, prefix)

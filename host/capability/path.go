@@ -17,10 +17,14 @@ import (
 const (
 	VarWorkspace = "${workspace}"
 	VarSkillDir  = "${skill_dir}"
+	VarHome      = "${home}"
 	VarTmp       = "${tmp}"
 )
 
-var errPath = errors.New(`want "read:PATH" or "write:PATH" with a clean absolute path, or one that starts with ${workspace}, ${skill_dir} or ${tmp}; no globs; a trailing "?" lets it be absent`)
+// variables are those that Bind and Parse know.
+var variables = [...]string{VarWorkspace, VarSkillDir, VarHome, VarTmp}
+
+var errPath = errors.New(`want "read:PATH" or "write:PATH" with a clean absolute path, or one that starts with ${workspace}, ${skill_dir}, ${home} or ${tmp}; no globs; a trailing "?" lets it be absent`)
 
 func (c *Capability) parsePath(entry string) error {
 	verb, p, ok := strings.Cut(entry, ":")
@@ -38,7 +42,7 @@ func (c *Capability) parsePath(entry string) error {
 		p = VarTmp + strings.TrimPrefix(p, "/tmp")
 	}
 	abs := p
-	for _, v := range []string{VarWorkspace, VarSkillDir, VarTmp} {
+	for _, v := range variables {
 		if rest, ok := strings.CutPrefix(p, v); ok && (rest == "" || rest[0] == '/') {
 			abs = "/v" + rest
 		}
@@ -131,6 +135,8 @@ func printable(s string) bool {
 type Vars struct {
 	Workspace string
 	SkillDir  string
+	Home      string // of the user who runs the host
+	Account   string // the home that the user's account has: entries that deny something of Home deny it there as well
 }
 
 // Bind returns l with every filesystem entry replaced by the real path it
@@ -161,20 +167,12 @@ func (s Set) bind(v Vars, realpath func(string) (string, error), deny, called bo
 			out = append(out, c)
 			continue
 		}
-		p, ok := v.expand(c.Pattern)
-		if !ok {
+		if deny {
+			out = c.bindDeny(out, v, realpath)
 			continue
 		}
-		written := c
-		written.Pattern = p
-		if deny {
-			out = append(out, written)
-			if c.asIs {
-				continue
-			}
-			if c.Pattern = resolveDeepest(p, realpath); c.Pattern != p {
-				out = append(out, c) // the name is denied, and what it leads to
-			}
+		p, ok := v.expand(c.Pattern)
+		if !ok {
 			continue
 		}
 		real, err := realpath(p)
@@ -191,6 +189,31 @@ func (s Set) bind(v Vars, realpath func(string) (string, error), deny, called bo
 	return out, nil
 }
 
+// bindDeny appends what c, an entry of a deny list, denies: names, and what
+// they lead to.
+func (c Capability) bindDeny(out Set, v Vars, realpath func(string) (string, error)) Set {
+	pattern, homes := c.Pattern, []string{v.Home}
+	if strings.HasPrefix(pattern, VarHome) && v.Account != v.Home {
+		homes = append(homes, v.Account)
+	}
+	for _, v.Home = range homes {
+		p, ok := v.expand(pattern)
+		if !ok {
+			continue
+		}
+		c.Pattern = p
+		out = append(out, c)
+		if c.asIs {
+			continue
+		}
+		if real := resolveDeepest(p, realpath); real != p {
+			c.Pattern = real
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // expand replaces the variable at the start of p. It reports false if there is
 // no such directory.
 func (v Vars) expand(p string) (string, bool) {
@@ -199,6 +222,9 @@ func (v Vars) expand(p string) (string, bool) {
 	}
 	if rest, ok := strings.CutPrefix(p, VarSkillDir); ok {
 		return path.Join(v.SkillDir, rest), v.SkillDir != ""
+	}
+	if rest, ok := strings.CutPrefix(p, VarHome); ok {
+		return path.Join(v.Home, rest), v.Home != ""
 	}
 	return p, true
 }

@@ -189,7 +189,9 @@ func TestParseRefuses(t *testing.T) {
 		{"path_not_utf8", Filesystem, "read:/data\xff"},
 		{"path_backslash", Filesystem, `read:C:\data`},
 		{"path_home", Filesystem, "read:~/x"},
-		{"path_unknown_variable", Filesystem, "read:${home}"},
+		{"path_unknown_variable", Filesystem, "read:${root}"},
+		{"path_home_glued", Filesystem, "read:${home}x"},
+		{"path_home_dotdot", Filesystem, "read:${home}/../other"},
 		{"path_variable_glued", Filesystem, "read:${workspace}x"},
 		{"path_variable_inside", Filesystem, "read:/data/${workspace}"},
 		{"path_variable_shell", Filesystem, "read:/data/$HOME"},
@@ -232,6 +234,9 @@ func TestParseRefuses(t *testing.T) {
 		{"exec_option", Exec, "-rf"},
 		{"exec_arguments", Exec, "git status"},
 		{"exec_shell", Exec, "git;sh"},
+		{"exec_partial_wildcard", Exec, "g*"},
+		{"exec_directory_wildcard", Exec, "/usr/bin/*"},
+		{"exec_two_wildcards", Exec, "**"},
 		{"env_empty", Env, ""},
 		{"env_assignment", Env, "LD_PRELOAD=/x"},
 		{"env_glob", Env, "*"},
@@ -307,6 +312,9 @@ func TestDenyIsWide(t *testing.T) {
 		{"deny_program_anywhere", Exec, "/usr/bin/jq", "jq", Access{Kind: Exec, Verb: Run, Target: "/usr/bin/jq"}},
 		{"deny_host_all_schemes", Network, "http://a.example", "https://a.example:80", Access{Kind: Network, Verb: Connect, Net: &Net{Scheme: "http", Host: "a.example", Port: 80}}},
 		{"deny_host_all_methods", Network, "a.example", "POST https://a.example", Access{Kind: Network, Verb: Connect, Net: &Net{Scheme: "https", Host: "a.example", Port: 443, Method: "GET"}}},
+		{"deny_every_program", Exec, "/usr/bin/jq", "*", Access{Kind: Exec, Verb: Run, Target: "/usr/bin/jq"}},
+		{"deny_one_of_every_program", Exec, "*", "jq", Access{Kind: Exec, Verb: Run, Target: "/opt/bin/jq"}},
+		{"deny_one_is_not_every_program", Exec, "*", "jq", Access{Kind: Exec, Verb: Run, Target: "*"}},
 		{"deny_tool", Invoke, "*", "hello.*", Access{Kind: Invoke, Verb: Call, Target: "hello.greet"}},
 	}
 	for _, tt := range tests {
@@ -359,6 +367,7 @@ func TestDanger(t *testing.T) {
 		{Filesystem, "write:/", "write:/"}, {Filesystem, "read:/", "read:/"}, {Filesystem, "write:C:/", "write:C:/"}, {Filesystem, "write:C:/Windows/x", "write:C:/Windows/x"},
 		{Filesystem, "write:/etc/cron.d", "write:/etc/cron.d"}, {Filesystem, "write:/home", "write:/home"}, {Filesystem, "read:/etc/ssl", ""},
 		{Filesystem, "write:/home/bob/x", ""}, {Filesystem, "write:/data", ""}, {Filesystem, "write:/etcetera", ""}, {Filesystem, "write:/tmp", ""},
+		{Filesystem, "write:${home}", "write:${home}"}, {Filesystem, "read:${home}", "read:${home}"}, {Filesystem, "write:${home}/x", ""}, {Filesystem, "write:${workspace}", ""}, {Exec, "*", "exec:*"},
 		{Exec, "sh", "exec:sh"}, {Exec, "/bin/bash", "exec:bash"}, {Exec, "python3.12", "exec:python3.12"}, {Exec, "PowerShell.exe", "exec:PowerShell.exe"},
 		{Exec, "env", "exec:env"}, {Exec, "git", ""}, {Exec, "/usr/bin/jq", ""}, {Exec, "7", ""},
 		{Invoke, "*", "invoke:*"}, {Invoke, "hello.*", ""}, {Env, "HOME", ""}, {Secrets, "A", ""},
@@ -374,7 +383,7 @@ func TestDanger(t *testing.T) {
 // and that nothing is suggested that would not help.
 func TestHints(t *testing.T) {
 	l := Layer{Name: "manifest", Table: "[capabilities]", Closed: true}
-	l, err := l.Bind(Vars{Workspace: "/tmp/project", SkillDir: "/opt/skill"}, func(p string) (string, error) { return p, nil })
+	l, err := l.Bind(Vars{Workspace: "/tmp/project", SkillDir: "/opt/skill", Home: "/home/bob"}, func(p string) (string, error) { return p, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,6 +391,8 @@ func TestHints(t *testing.T) {
 		"/tmp/project/a.txt": `filesystem = ["read:${workspace}/a.txt"]`,
 		"/tmp/project":       `filesystem = ["read:${workspace}"]`,
 		"/opt/skill/x":       `filesystem = ["read:${skill_dir}/x"]`,
+		"/home/bob/Pictures": `filesystem = ["read:${home}/Pictures"]`,
+		"/home/bobby/x":      `filesystem = ["read:/home/bobby/x"]`,
 		"/etc/hostname":      `filesystem = ["read:/etc/hostname"]`,
 		"/tmp/other/a.txt":   "", // the host's /tmp has no name in a manifest
 		"${tmp}/a.txt":       `filesystem = ["read:${tmp}/a.txt"]`,

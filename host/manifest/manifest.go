@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/manifest/template"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -24,7 +25,7 @@ type Skill struct {
 	About
 	Runtime   string // "wasm", "plugin", "exec", "container", "mcp" or "instructions"
 	ABI       string // wasm: "skill/1" or "command/1"
-	Source    string // the module, relative to the skill's directory; container: an image; mcp: a URL
+	Source    string // the module or program, relative to the skill's directory; container: an image; mcp: a URL; exec: "". Of a plugin that is Home.Builtin: which one of the binary's
 	Tools     []Tool // sorted by name
 	Resources []Resource
 	Prompts   []Prompt
@@ -59,9 +60,10 @@ type Home struct {
 // A Tool is one tool of a skill.
 type Tool struct {
 	sdk.Tool
-	Narrow *capability.Layer // [tools.NAME.capabilities]: only narrows; nil if absent
-	Limits Limits            // the skill's, with [tools.NAME.limits] over them
-	Pos    capability.Pos
+	Narrow  *capability.Layer // [tools.NAME.capabilities]: only narrows; nil if absent
+	Limits  Limits            // the skill's, with [tools.NAME.limits] over them
+	Command *template.Command // exec: the program and its arguments; nil for all others
+	Pos     capability.Pos
 }
 
 // A Resource is a document that a skill serves.
@@ -101,6 +103,16 @@ type Secret struct {
 	Pos    capability.Pos
 }
 
+// Reach returns x.Hosts as capabilities.
+func (x Secret) Reach() (hosts capability.Set) {
+	for _, entry := range x.Hosts {
+		if c, err := capability.Parse(capability.Network, entry, x.Pos); err == nil { // checked when the manifest was read
+			hosts = append(hosts, c)
+		}
+	}
+	return hosts
+}
+
 // Limits bound one call. Load fills in the defaults; a zero field means "not
 // said" only inside this package.
 type Limits struct {
@@ -135,6 +147,8 @@ var DefaultLimits = Limits{
 type Sandbox struct {
 	Require   string // native runtimes: "strict", "landlock" or "none"
 	Isolation string // "call" (default), "fresh" or "session"
+	Home      string // plugin, exec: "private" is a home directory that is kept for each caller and workspace; "" is none
+	Loopback  bool   // native runtimes at level strict: programs may listen and connect on a loopback of their own
 }
 
 // Frontmatter is the head of a SKILL.md as JSON, verbatim (Agent Skills format).

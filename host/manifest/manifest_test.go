@@ -104,7 +104,7 @@ func TestRead(t *testing.T) {
 	if s.About != (About{"hello", "1.2.0-beta.1", "Hello", "Greets people in many languages.", "Apache-2.0", "https://example.com/hello"}) {
 		t.Errorf("about: %+v", s.About)
 	}
-	if s.Runtime != "wasm" || s.ABI != "skill/1" || s.Source != "bin/hello.wasm" || s.Sandbox != (Sandbox{"", "fresh"}) {
+	if s.Runtime != "wasm" || s.ABI != "skill/1" || s.Source != "bin/hello.wasm" || s.Sandbox != (Sandbox{Isolation: "fresh"}) {
 		t.Errorf("module: %+v", s)
 	}
 	limits := Limits{128 << 20, 30 * time.Second, 20 * time.Minute, 8 << 20, 8, Rate{60, time.Minute}, 4, 1 << 20}
@@ -160,7 +160,7 @@ func TestReadDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.ABI != "skill/1" || s.Limits != DefaultLimits || s.Tools[0].Limits != DefaultLimits || s.Sandbox != (Sandbox{"", "call"}) ||
+	if s.ABI != "skill/1" || s.Limits != DefaultLimits || s.Tools[0].Limits != DefaultLimits || s.Sandbox != (Sandbox{Isolation: "call"}) ||
 		string(s.Tools[0].Input) != `{"type":"object"}` || s.Tools[0].Output != nil || s.Tools[0].Annotations != nil {
 		t.Errorf("%+v", s)
 	}

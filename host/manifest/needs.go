@@ -119,7 +119,7 @@ func (r *reader) badEntry(here []string, kind capability.Kind, entry string, err
 func badPath(entry string) (why, hint string) {
 	verb, p, ok := strings.Cut(entry, ":")
 	p = strings.TrimSuffix(p, "?")
-	const variables = "${workspace}, ${skill_dir} or ${tmp}"
+	const variables = "${workspace}, ${skill_dir}, ${home} or ${tmp}"
 	switch {
 	case !ok || verb != "read" && verb != "write":
 		return `it does not start with "read:" or "write:"`, `for example "read:/data" or "write:${workspace}/out"; "write:" includes reading`
@@ -132,7 +132,7 @@ func badPath(entry string) (why, hint string) {
 	case strings.ContainsAny(p, "*?[]"):
 		return "a glob in a path", "name the directory: everything beneath it is included"
 	case strings.HasPrefix(p, "~") || strings.HasPrefix(p, "$HOME"):
-		return "the home directory has no variable", "write an absolute path or " + variables
+		return "an unknown spelling of the home directory", "write ${home}"
 	case slices.Contains(strings.Split(p, "/"), ".."):
 		return `".." in a path`, "write the path it leads to"
 	case strings.HasPrefix(p, "$"):

@@ -31,26 +31,27 @@ func Open(fsys fs.FS, dir string) (*Skill, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openFiles(files, dir)
+	return openFiles(files, dir, false)
 }
 
 // OpenEmbedded reads a skill that is part of this binary: it is granted as
 // shipped. digest is what Open would compute, as the binary's build found it.
+// Of a plugin, Source is not a file but what the binary is to run as.
 func OpenEmbedded(fsys embed.FS, dir, digest string) (*Skill, error) {
 	files, err := pinned.Embedded(fsys, dir, digest)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openFiles(files, "")
+	s, err := openFiles(files, "", true)
 	if err == nil {
-		s.Home.Builtin = true
+		s.Needs.Table = "" // nobody can edit it, so no error is to say how
 	}
 	return s, err
 }
 
-func openFiles(files *pinned.Folder, dir string) (*Skill, error) {
+func openFiles(files *pinned.Folder, dir string, builtin bool) (*Skill, error) {
 	shown := filepath.ToSlash(dir)
-	home := Home{Files: files, Dir: dir, File: path.Join(shown, FileName), Digest: files.Digest()}
+	home := Home{Files: files, Dir: dir, File: path.Join(shown, FileName), Digest: files.Digest(), Builtin: builtin}
 	switch {
 	case files.Has(FileName):
 		return openManifest(home, files)
@@ -66,13 +67,13 @@ func openManifest(home Home, files *pinned.Folder) (*Skill, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := read(home.File, data)
+	r, err := read(home.File, data, home.Builtin)
 	if err != nil {
 		return nil, err
 	}
 	s := &r.out
 	if home.Dir == "" { // an embedded skill is shown by its name
-		if r, err = read(path.Join(s.Name, FileName), data); err != nil {
+		if r, err = read(path.Join(s.Name, FileName), data, home.Builtin); err != nil {
 			return nil, err
 		}
 		s = &r.out
@@ -84,6 +85,9 @@ func openManifest(home Home, files *pinned.Folder) (*Skill, error) {
 		if err := ref.resolve(s, names); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.bind(); err != nil { // the schemas are all there now
+		return nil, err
 	}
 	if s.HasInstructions() {
 		front, _, err := readInstructions(s)

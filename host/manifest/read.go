@@ -47,6 +47,9 @@ type (
 		Meta         map[string]any `toml:"meta"`
 		Capabilities *narrowDoc     `toml:"capabilities"`
 		Limits       *limitsDoc     `toml:"limits"`
+		Command      []string       `toml:"command"`
+		Stdin        *string        `toml:"stdin"`
+		Success      []int          `toml:"success"`
 	}
 	annotations struct {
 		ReadOnly    *bool `toml:"read_only"`
@@ -84,16 +87,19 @@ type (
 	sandboxDoc struct {
 		Require   string `toml:"require"`
 		Isolation string `toml:"isolation"`
+		Home      string `toml:"home"`
+		Loopback  bool   `toml:"loopback"`
 	}
 )
 
 // A reader turns one document into a Skill. It stops at the first error.
 type reader struct {
-	file string
-	doc  *tomlfile.Doc
-	in   document
-	out  Skill
-	refs []reference
+	file    string
+	builtin bool // the manifest is part of the binary
+	doc     *tomlfile.Doc
+	in      document
+	out     Skill
+	refs    []reference
 }
 
 // A reference is a file that the manifest names and Open must find.
@@ -110,15 +116,15 @@ const anyObject = `{"type":"object"}`
 // in files are left nil, and Home has no more than File. All errors are of kind
 // Invalid and say where, what is allowed there, and which known name is near.
 func Read(file string, data []byte) (Skill, error) {
-	r, err := read(file, data)
+	r, err := read(file, data, false)
 	if err != nil {
 		return Skill{}, err
 	}
 	return r.out, nil
 }
 
-func read(file string, data []byte) (*reader, error) {
-	r := &reader{file: file}
+func read(file string, data []byte, builtin bool) (*reader, error) {
+	r := &reader{file: file, builtin: builtin}
 	if err := r.decode(data); err != nil {
 		return nil, err
 	}
@@ -203,9 +209,31 @@ func (r *reader) module() error {
 			return r.fail(at("source"), `for example source = "https://mcp.example.com/mcp"`, "bad source %q: want the URL of an MCP server", words.Clip(in.Source))
 		}
 		return nil
+	case "exec":
+		if in.Source != "" {
+			return r.fail(at("source"), "remove it", "source %q: a skill of runtime \"exec\" has no module: each of its tools has a command", words.Clip(in.Source))
+		}
+		return nil
 	}
+	return r.source()
+}
+
+// source checks the file of a module or of a plugin. A plugin of the binary has
+// none: the binary itself runs as the plugin that is named.
+func (r *reader) source() error {
+	in := &r.in
 	if in.Source == "" {
-		return r.fail(at("source"), `for example source = "hello.wasm"`, "the key \"source\" is missing or empty: a skill of runtime %q has a module", in.Runtime)
+		example, what := "hello.wasm", "a module"
+		if in.Runtime == "plugin" {
+			example, what = "hello", "a program"
+		}
+		return r.fail(at("source"), fmt.Sprintf("for example source = %q", example), "the key \"source\" is missing or empty: a skill of runtime %q has %s", in.Runtime, what)
+	}
+	if in.Runtime == "plugin" && r.builtin {
+		if !words.IsSkillName(in.Source) {
+			return r.fail(at("source"), words.NameRule, "bad source %q: want the name of a plugin in the binary", words.Clip(in.Source))
+		}
+		return nil
 	}
 	return r.ref(at("source"), in.Source, nil)
 }
@@ -237,6 +265,17 @@ func (r *reader) sandbox() error {
 		out.Isolation = "call"
 	} else if err := r.oneOf(at("sandbox", "isolation"), in.Isolation, isolations); err != nil {
 		return err
+	}
+	if in.Home != "" {
+		if err := r.oneOf(at("sandbox", "home"), in.Home, homes); err != nil {
+			return err
+		}
+		if r.in.Runtime != "plugin" && r.in.Runtime != "exec" {
+			return r.fail(at("sandbox", "home"), "remove it", "sandbox.home: only the runtimes \"plugin\", \"exec\" have a home directory, and this is %q", r.in.Runtime)
+		}
+	}
+	if in.Loopback && r.in.Runtime != "plugin" && r.in.Runtime != "exec" {
+		return r.fail(at("sandbox", "loopback"), "remove it", "sandbox.loopback: only the runtimes \"plugin\", \"exec\" have a network of their own, and this is %q", r.in.Runtime)
 	}
 	r.out.Sandbox = out
 	return nil
@@ -301,8 +340,11 @@ func (r *reader) tool(name string, in toolDoc) (t Tool, err error) {
 				return t, r.fail(at("tools", name, "limits", key), "write it under [limits]", "%s is a limit of the whole skill, not of one tool", key)
 			}
 		}
-		t.Limits, err = r.limitsOver(append(path, "limits"), *in.Limits, r.out.Limits)
+		if t.Limits, err = r.limitsOver(append(path, "limits"), *in.Limits, r.out.Limits); err != nil {
+			return t, err
+		}
 	}
+	t.Command, err = r.command(&t, in)
 	return t, err
 }
 

@@ -14,6 +14,7 @@ var (
 	abis           = []string{"skill/1", "command/1"}
 	requires       = []string{"strict", "landlock", "none"}
 	isolations     = []string{"call", "fresh", "session"}
+	homes          = []string{"private"}
 )
 
 // text checks a text that people review and models read.

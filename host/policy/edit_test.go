@@ -52,6 +52,7 @@ func TestAllowForbid(t *testing.T) {
 		{"multiline_digest", "[skills.hello]\nallow = true\ndigest = \"\"\"" + digestA + "\"\"\"\n", false, "[skills.hello]\nallow = true\ndigest = " + b + "\n"},
 		{"inline_table", "[skills]\nhello = {allow = false}\n", false, ""},
 		{"dotted", "skills.hello.allow = false\n", false, ""},
+		{"keeps_sandbox", "[skills.hello]\nsandbox = \"none\" # why\nallow = false\n", false, "[skills.hello]\ndigest = " + b + "\nsandbox = \"none\" # why\nallow = true\n"},
 		{"forbid_new", "", true, "[skills.hello]\nallow = false\n"},
 		{"forbid_keeps_digest", "[skills.hello]\nallow = true\ndigest = " + a + "\n", true, "[skills.hello]\nallow = false\ndigest = " + a + "\n"},
 		{"unchanged", "[skills.hello]\nallow = false\n", true, "[skills.hello]\nallow = false\n"},

@@ -36,6 +36,12 @@ type Decision struct {
 	Reason  string         // why not; "" if Allowed
 	Pos     capability.Pos // the rule that decided
 	Allow   string         // the TOML that would allow it; may have several lines
+
+	// If Allowed, Sandbox is the least confinement that the operator accepts
+	// for a native skill, whatever its manifest requires: "strict", "landlock"
+	// or "none"; "" leaves it to the manifest. SandboxPos is where that is written.
+	Sandbox    string
+	SandboxPos capability.Pos
 }
 
 // Err returns d as an *sdk.Error of kind Denied, or nil if d allows.
@@ -66,11 +72,18 @@ type Policy struct {
 	file      string
 	text      []byte             // of the file
 	defaults  []capability.Layer // none or one
+	sandbox   level              // [defaults]
 	deny      list               // [defaults.tools]
 	skills    map[string]*skillRules
 	callers   map[string]*callerRules
 	secrets   map[string]SecretBinding
 	dangerous words
+}
+
+// A level is a confinement, and where it is written. The zero level is not.
+type level struct {
+	name string
+	pos  capability.Pos
 }
 
 // skillRules are one [skills.NAME].
@@ -82,6 +95,7 @@ type skillRules struct {
 	digestPos capability.Pos
 	pos       capability.Pos
 	tools     map[string]*toolRules
+	sandbox   level
 	dangerous words
 	layers    []capability.Layer // none or one
 	stack     []capability.Layer // defaults + layers
@@ -160,7 +174,11 @@ func (p *Policy) Authorize(r Request) Decision {
 	if d := p.unsafe(&r, s); d.Reason != "" {
 		return d
 	}
-	return Decision{Allowed: true, Layers: p.layers(s, t, c)}
+	level := p.sandbox
+	if s != nil && s.sandbox.name != "" {
+		level = s.sandbox
+	}
+	return Decision{Allowed: true, Layers: p.layers(s, t, c), Sandbox: level.name, SandboxPos: level.pos}
 }
 
 // caller returns the rules for the caller name: its own, else those of "*".

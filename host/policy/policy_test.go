@@ -157,7 +157,7 @@ func TestLayersOfExample(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"unknown_table", "[skill.hello]\nallow = true", `policy.toml:1: unknown key "skill" at the top level (did you mean "skills"? known here: callers, dangerous, defaults, secrets, skills)`},
-		{"unknown_key", "[skills.hello]\nalow = true", `policy.toml:2: unknown key "alow" in [skills.hello] (did you mean "allow"? known here: allow, capabilities, dangerous, deny, digest, tools)`},
+		{"unknown_key", "[skills.hello]\nalow = true", `policy.toml:2: unknown key "alow" in [skills.hello] (did you mean "allow"? known here: allow, capabilities, dangerous, deny, digest, sandbox, tools)`},
 		{"unknown_kind", "[defaults.deny]\nnetworks = []", `policy.toml:2: unknown key "networks" in [defaults.deny] (did you mean "network"? known here: env, exec, filesystem, invoke, network, secrets)`},
 		{"twice", "[skills.hello]\nallow = true\n[skills.hello]\nallow = false", `policy.toml:3`},
 		{"not_bool", "[skills.hello]\nallow = \"yes\"", `policy.toml:2: skills.hello.allow: want true or false, found a string`},
@@ -192,6 +192,11 @@ func TestReadRefuses(t *testing.T) {
 		{"secret_format", "[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nformat = \"Bearer\"", `want one "{}" for the value`},
 		{"secret_format_crlf", "[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nformat = \"{}\\r\\nX: y\"", `bad format`},
 		{"secret_name", "[secrets.\"A B\"]\nsource = \"store\"\nhosts = [\"x.com\"]", `bad name "A B"`},
+		{"sandbox_unknown", "[defaults]\nsandbox = \"strickt\"", `policy.toml:2: defaults.sandbox: unknown level "strickt" (want "strict", "landlock" or, which confines nothing, "none")`},
+		{"sandbox_empty", "[skills.a]\nsandbox = \"\"", `policy.toml:2: skills.a.sandbox: unknown level ""`},
+		{"sandbox_not_text", "[skills.a]\nsandbox = false", `policy.toml:2: skills.a.sandbox: want a string`},
+		{"sandbox_of_tool", "[skills.a.tools.b]\nsandbox = \"none\"", `policy.toml:2: unknown key "sandbox" in [skills.a.tools.b]`},
+		{"sandbox_of_caller", "[callers.x]\nsandbox = \"none\"", `policy.toml:2: unknown key "sandbox" in [callers.x]`},
 		{"not_toml", "allow everything", `policy.toml:1`},
 	}
 	for _, tt := range tests {

@@ -25,6 +25,7 @@ type fileDoc struct {
 }
 
 type defaultsDoc struct {
+	Sandbox      *string   `toml:"sandbox"`
 	Capabilities *grantDoc `toml:"capabilities"`
 	Deny         *grantDoc `toml:"deny"`
 	Tools        struct {
@@ -46,6 +47,7 @@ type skillDoc struct {
 	Allow        *bool              `toml:"allow"`
 	Digest       string             `toml:"digest"`
 	Dangerous    []string           `toml:"dangerous"`
+	Sandbox      *string            `toml:"sandbox"`
 	Capabilities *grantDoc          `toml:"capabilities"`
 	Deny         *grantDoc          `toml:"deny"`
 	Tools        map[string]toolDoc `toml:"tools"`
@@ -152,6 +154,9 @@ func (r *reader) defaults() (err error) {
 		return nil
 	}
 	path := []string{"defaults"}
+	if r.p.sandbox, err = r.sandbox(path, d.Sandbox); err != nil {
+		return err
+	}
 	if r.p.defaults, err = r.layer(path, d.Capabilities, d.Deny, nil); err != nil {
 		return err
 	}
@@ -159,12 +164,27 @@ func (r *reader) defaults() (err error) {
 	return err
 }
 
+// sandbox reads the operator's word on confinement in the table at path.
+func (r *reader) sandbox(path []string, name *string) (level, error) {
+	here := at(path, "sandbox")
+	switch {
+	case name == nil:
+		return level{}, nil
+	case *name != "strict" && *name != "landlock" && *name != "none":
+		return level{}, r.invalid(here, fmt.Sprintf("unknown level %q", *name), `want "strict", "landlock" or, which confines nothing, "none"`)
+	}
+	return level{*name, r.doc.Pos(here...)}, nil
+}
+
 // A name is as manifests spell one; digests are as the host computes them.
 var (
 	skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	toolName  = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
+	toolName  = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 	digest    = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
+
+// isTool reports whether s can be the name of a tool.
+func isTool(s string) bool { return len(s) <= 128 && toolName.MatchString(s) }
 
 const nameHint = "a skill's name has lower-case letters, digits and single hyphens"
 
@@ -183,6 +203,9 @@ func (r *reader) skills() error {
 		if s.dangerous, err = r.words(at(path, "dangerous"), in.Dangerous); err != nil {
 			return err
 		}
+		if s.sandbox, err = r.sandbox(path, in.Sandbox); err != nil {
+			return err
+		}
 		if s.layers, err = r.layer(path, in.Capabilities, in.Deny, s.dangerous); err != nil {
 			return err
 		}
@@ -197,7 +220,7 @@ func (r *reader) skills() error {
 }
 
 func (r *reader) tool(s *skillRules, path []string, name string, in toolDoc) error {
-	if !toolName.MatchString(name) {
+	if !isTool(name) {
 		return r.invalid(path, fmt.Sprintf("bad tool name %q", name), "write the tool's name inside its skill")
 	}
 	layers, err := r.layer(path, in.Capabilities, in.Deny, s.dangerous)
@@ -268,9 +291,9 @@ func parseTarget(e string, tools bool) (target, bool) {
 	}
 	skill, tool, ok := strings.Cut(e, ".")
 	if !ok {
-		return target{"", e}, toolName.MatchString(e)
+		return target{"", e}, isTool(e)
 	}
-	return target{skill, tool}, skillName.MatchString(skill) && (tool == "*" || toolName.MatchString(tool))
+	return target{skill, tool}, skillName.MatchString(skill) && (tool == "*" || isTool(tool))
 }
 
 // layer reads the lists of [path.capabilities] and [path.deny]. It returns no

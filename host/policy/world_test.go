@@ -190,6 +190,46 @@ func merge(text, allow string) string {
 	return text
 }
 
+// The skill's word on its sandbox counts, else that of the defaults, whoever
+// calls and whatever is written beside it.
+func TestSandboxWorld(t *testing.T) {
+	levels := []string{"", "strict", "landlock", "none"}
+	for _, ofDefaults := range levels {
+		for _, ofSkill := range levels {
+			for _, more := range []string{"", "[skills.hello.tools.greet]\nallow = true\n", "[callers.\"*\"]\nallow = true\n", "[skills.other]\nsandbox = \"none\"\n"} {
+				want, line := ofDefaults, 2
+				text := "[defaults]\n"
+				if ofDefaults != "" {
+					text += "sandbox = \"" + ofDefaults + "\"\n"
+				}
+				text += "[skills.hello]\nallow = true\ndigest = \"" + digestA + "\"\n"
+				if ofSkill != "" {
+					text += "sandbox = \"" + ofSkill + "\"\n"
+					want, line = ofSkill, strings.Count(text, "\n")
+				}
+				pos := capability.Pos{File: "policy.toml", Line: line}
+				if want == "" {
+					pos = capability.Pos{}
+				}
+				d := read(t, text+more).Authorize(Request{Caller: "local:bob", Skill: "hello", Digest: digestA, Tool: "greet"})
+				if !d.Allowed || d.Sandbox != want || d.SandboxPos != pos {
+					t.Errorf("%s: sandbox %q at %v, want %q at %v", text+more, d.Sandbox, d.SandboxPos, want, pos)
+				}
+			}
+			text := "[defaults]\n"
+			if ofDefaults != "" {
+				text += "sandbox = \"" + ofDefaults + "\"\n"
+			}
+			if d := read(t, text+"[skills.hello]\nsandbox = \"none\"\n").Authorize(Request{Skill: "build", Builtin: true, Tool: "x"}); d.Sandbox != ofDefaults {
+				t.Errorf("%s: a skill without rules has %q", text, d.Sandbox)
+			}
+		}
+	}
+	if d := read(t, "[skills.hello]\nsandbox = \"none\"\n").Authorize(Request{Skill: "hello", Digest: digestA, Tool: "greet"}); d.Allowed {
+		t.Error("a sandbox is no approval")
+	}
+}
+
 // Layers come in the order defaults, caller, skill, tool, and are those that
 // are written.
 func TestLayersWorld(t *testing.T) {

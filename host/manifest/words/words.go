@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -26,11 +27,15 @@ const (
 // NameRule is what IsSkillName wants, for messages.
 const NameRule = "1 to 64 lower-case letters, digits and single hyphens, with a letter or digit at both ends"
 
+// Long bounds are not written as repetitions, which are slow to compile: this
+// is done whenever the program starts.
 var (
 	skillName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-	toolName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
-	version   = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})(-[0-9A-Za-z.-]{1,64})?(\+[0-9A-Za-z.-]{1,64})?$`)
-	image     = regexp.MustCompile(`^[a-z0-9][a-z0-9._:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
+	toolName  = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	version   = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+	image     = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9][a-z0-9._:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
+	})
 	variables = regexp.MustCompile(`\{[A-Za-z0-9_.,:*+#/;?&]+\}`)
 )
 
@@ -41,13 +46,13 @@ func IsSkillName(s string) bool {
 
 // IsToolName reports whether s can be the name of a tool, a resource, a prompt
 // or an argument.
-func IsToolName(s string) bool { return toolName.MatchString(s) }
+func IsToolName(s string) bool { return len(s) <= 128 && toolName.MatchString(s) }
 
 // IsVersion reports whether s is a semantic version.
-func IsVersion(s string) bool { return version.MatchString(s) }
+func IsVersion(s string) bool { return len(s) <= 128 && version.MatchString(s) }
 
 // IsImage reports whether s is the name of a container image.
-func IsImage(s string) bool { return image.MatchString(s) && !strings.Contains(s, "..") }
+func IsImage(s string) bool { return image().MatchString(s) && !strings.Contains(s, "..") }
 
 // IsURL reports whether s is an absolute URL of one of the schemes, with a
 // host and without a user.
