@@ -42,7 +42,8 @@ type Job struct {
 	Grant  capability.Grant // what it may touch
 	Limits manifest.Limits  //
 	Dirs   Dirs             //
-	Soft   context.Context  //
+	Level  string           // native runtimes: the least confinement that manifest and policy accept: "strict", "landlock" or "none"
+	Soft   context.Context  // context.Cause may be an *sdk.Stop, which the guest is told
 	Ops    Ops              // what it may ask of the host
 	Emit   func(sdk.Event)  // progress, partial content and logs; never nil; safe for concurrent use
 }
@@ -70,6 +71,11 @@ func (NoOps) Do(context.Context, sdk.Frame) ([]byte, error) { return nil, ErrUnk
 
 // Knows reports that there is no operation.
 func (NoOps) Knows(string) bool { return false }
+
+// Fixed is implemented by Executors whose guests are held to rules that are
+// fixed when a run starts, as the kernel's are. When the operator changes those
+// rules, the run has to end (architecture 8.13).
+type Fixed interface{ Fixed() }
 
 // ErrUnknownOp is Do's error for an operation that the host does not have.
 var ErrUnknownOp = &sdk.Error{Kind: sdk.Invalid, What: "unknown operation"}

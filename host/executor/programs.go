@@ -107,6 +107,13 @@ func (p *Programs) executor(s *manifest.Skill) (Executor, error) {
 	return x, nil
 }
 
+// Fixed reports whether the guests of s are held to rules that are fixed when a
+// run starts. Of a runtime that is not known, nothing runs.
+func (p *Programs) Fixed(s *manifest.Skill) bool {
+	_, fixed := p.runtimes[s.Runtime].(Fixed)
+	return fixed
+}
+
 // needs lists the kinds that s asks for.
 func needs(s *manifest.Skill) []capability.Kind {
 	var kinds []capability.Kind

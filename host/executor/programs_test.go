@@ -254,3 +254,17 @@ func TestLeaseRefuses(t *testing.T) {
 		})
 	}
 }
+
+// fixed is an executor whose guests' rules cannot change.
+type fixed struct{ *fake }
+
+func (fixed) Fixed() {}
+
+func TestFixed(t *testing.T) {
+	p := executor.NewPrograms(map[string]executor.Executor{"fake": &fake{}, "native": fixed{&fake{}}})
+	for runtime, want := range map[string]bool{"fake": false, "native": true, "unknown": false} {
+		if got := p.Fixed(&manifest.Skill{Runtime: runtime}); got != want {
+			t.Errorf("runtime %s: %v, want %v", runtime, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -221,7 +222,9 @@ func (v *vector) expect(word, text string) error {
 	var ok func(got outcome, before string) bool
 	switch word {
 	case "text":
-		ok = func(got outcome, _ string) bool { return got.err == nil && got.text == text }
+		ok = func(got outcome, _ string) bool {
+			return got.err == nil && (got.text == text || got.kernel && got.text == plainly(text))
+		}
 	case "has":
 		ok = func(got outcome, _ string) bool { return got.err == nil && strings.Contains(got.text, text) }
 	case "lacks":
@@ -240,6 +243,9 @@ func (v *vector) expect(word, text string) error {
 		ok = func(got outcome, _ string) bool { return !strings.Contains(fmt.Sprint(got.err)+got.logs, text) }
 	case "seen":
 		ok = func(got outcome, _ string) bool {
+			if got.kernel {
+				return strings.HasPrefix(text, "!") || slices.ContainsFunc(got.seen, func(root string) bool { return strings.HasPrefix(text, root+"/") })
+			}
 			return strings.Contains("\n"+strings.Join(got.seen, "\n"), "\n"+text)
 		}
 	case "unseen":

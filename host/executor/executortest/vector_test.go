@@ -65,6 +65,18 @@ func TestExpectationsFail(t *testing.T) {
 			t.Errorf("%q holds of everything", line)
 		}
 	}
+	if err := v.expect("seen", "filesystem.read /data/a.txt"); err != nil {
+		t.Fatal(err)
+	}
+	recorded := v.calls[0].want[len(v.calls[0].want)-1]
+	for _, c := range []struct {
+		seen string
+		ok   bool
+	}{{"filesystem.read /data", true}, {"filesystem.read /dat", false}, {"filesystem.write /data", false}} {
+		if got := recorded(outcome{kernel: true, seen: []string{c.seen}}, "") == ""; got != c.ok {
+			t.Errorf("what was granted is %s: %v", c.seen, got)
+		}
+	}
 	if err := v.expect("differs", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (c *call) instantiate(p *program, config wazero.ModuleConfig) (mod api.Modu
 // check stops the guest if the call is past its hard deadline.
 func (c *call) check() {
 	if c.ctx.Err() != nil {
-		c.stop(ended(c.ctx))
+		c.stop(executor.Ended(c.ctx))
 	}
 }
 
@@ -151,19 +151,6 @@ func (c *call) spend(n int) {
 
 func (c *call) overflow() error {
 	return &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the tool's output exceeds %d bytes", c.job.Limits.Output), Hint: "limits.output in its manifest"}
-}
-
-// ended is the error of a call whose hard context is done.
-func ended(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	var e *sdk.Error
-	switch {
-	case errors.As(cause, &e) && (e.Kind == sdk.Limit || e.Kind == sdk.Canceled):
-		return cause
-	case errors.Is(cause, context.Canceled):
-		return &sdk.Error{Kind: sdk.Canceled, What: "the call was canceled", Err: cause}
-	}
-	return &sdk.Error{Kind: sdk.Limit, What: "the tool was stopped at its deadline", Err: cause, Hint: "limits.timeout in its manifest"}
 }
 
 // failure turns an error of wazero into what the caller is told.

@@ -3,7 +3,6 @@ package wasm
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"sync"
 	"time"
@@ -99,7 +98,7 @@ func (h *handles) start(request []byte) int32 {
 	h.live++
 	h.held += size
 	h.done.Go(func() {
-		reply, unknown := perform(ctx, h.job.Ops, frame)
+		reply, unknown := executor.Perform(ctx, h.job.Ops, frame)
 		cancel()
 		h.settle(op, size, reply, unknown)
 	})
@@ -117,29 +116,6 @@ func (h *handles) known(frame sdk.Frame) bool {
 		Op string `json:"op"`
 	}
 	return json.Unmarshal(frame.Header, &header) == nil && ops.Knows(header.Op)
-}
-
-// perform runs one operation. Whatever goes wrong is in the reply.
-func perform(ctx context.Context, ops executor.Ops, frame sdk.Frame) (reply []byte, unknown bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			reply = sdk.AppendError(nil, &sdk.Error{Kind: sdk.Internal, What: "the operation failed in the host"})
-		}
-	}()
-	reply, err := ops.Do(ctx, frame)
-	var e *sdk.Error
-	switch {
-	case err == nil:
-		return reply, false
-	case errors.Is(err, executor.ErrUnknownOp):
-		return nil, true
-	case errors.As(err, &e) && e.Kind != sdk.Internal:
-	case ctx.Err() != nil:
-		e = &sdk.Error{Kind: sdk.Canceled, What: "the call is past its deadline"}
-	default:
-		e = &sdk.Error{Kind: sdk.Internal, What: "the operation failed in the host"}
-	}
-	return sdk.AppendError(nil, e), false
 }
 
 // settle takes the reply of op, whose request had size bytes.

@@ -2,12 +2,12 @@ package wasm
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -142,7 +142,7 @@ func hostEmit(c *call, m api.Memory, p []uint64) int32 {
 	if kind == sdk.EmitResult {
 		return c.reply(b)
 	}
-	event, ok := parseEvent(kind, b)
+	event, ok := executor.ParseEvent(kind, b)
 	switch {
 	case !ok:
 		return sdk.ErrInval
@@ -152,29 +152,3 @@ func hostEmit(c *call, m api.Memory, p []uint64) int32 {
 	c.job.Emit(event)
 	return 0
 }
-
-// parseEvent reads what a guest emits before its result.
-func parseEvent(kind int32, b []byte) (sdk.Event, bool) {
-	switch kind {
-	case sdk.EmitPartial:
-		content, err := sdk.ParseContent(b)
-		return sdk.Event{Kind: sdk.EventPartial, Content: content}, err == nil
-	case sdk.EmitProgress:
-		var p struct {
-			Progress float64 `json:"progress"`
-			Total    float64 `json:"total"`
-			Message  string  `json:"message"`
-		}
-		err := json.Unmarshal(b, &p)
-		return sdk.Event{Kind: sdk.EventProgress, Progress: p.Progress, Total: p.Total, Message: p.Message}, err == nil
-	}
-	var l struct {
-		Level   string `json:"level"`
-		Message string `json:"message"`
-	}
-	err := json.Unmarshal(b, &l)
-	return sdk.Event{Kind: sdk.EventLog, Level: l.Level, Message: l.Message}, err == nil && slices.Contains(levels, l.Level)
-}
-
-// levels are the severities of RFC 5424 as MCP spells them.
-var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}

@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/host/executor/wasm/meter"
 	"github.com/skillhost/skill/host/executor/wasm/segments"
 	"github.com/skillhost/skill/host/manifest"
@@ -73,7 +74,7 @@ func (e *engine) compile(ctx context.Context, s *manifest.Skill, module []byte) 
 	compiled, err := e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 2), metered)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, ended(ctx)
+		return nil, executor.Ended(ctx)
 	case errors.As(err, new(*fs.PathError)), err != nil && strings.HasPrefix(err.Error(), "compilationcache:"):
 		return nil, &sdk.Error{Kind: sdk.Unavailable, Op: "wasm.Load", What: "the cache of compiled code", Err: err, Hint: "if it is damaged, remove it"}
 	case err != nil:

@@ -40,7 +40,7 @@ func (p *program) Run(ctx context.Context, j executor.Job) (r sdk.Result, err er
 		}
 	}()
 	if ctx.Err() != nil {
-		return sdk.Result{}, ended(ctx)
+		return sdk.Result{}, executor.Ended(ctx)
 	}
 	if p.minMemory > j.Limits.Memory {
 		return sdk.Result{}, &sdk.Error{Kind: sdk.Limit, Op: "wasm.Run", What: fmt.Sprintf("the tool needs %d bytes of memory to start, and it may have %d", p.minMemory, j.Limits.Memory), Hint: "limits.memory"}
@@ -107,24 +107,12 @@ func (c *call) reply(frame []byte) int32 {
 	case err == nil:
 		c.answer.result = r
 	case errors.As(err, &e):
-		c.answer.err = guestError(e)
+		c.answer.err = executor.GuestError(e)
 	default:
 		return sdk.ErrInval
 	}
 	c.answer.given = true
 	return 0
-}
-
-// guestError is e as far as a guest may say it: it cannot speak of bugs in the
-// host, of the caller's going away, or in the name of a layer of its grant.
-func guestError(e *sdk.Error) error {
-	out := &sdk.Error{Kind: e.Kind, Op: e.Op, What: e.What, Hint: e.Hint}
-	switch e.Kind {
-	case sdk.Invalid, sdk.NotFound, sdk.Denied, sdk.Limit, sdk.Unavailable:
-	default:
-		out.Kind = sdk.Guest
-	}
-	return out
 }
 
 // command runs a guest of ABI command/1.

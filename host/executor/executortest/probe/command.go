@@ -1,4 +1,4 @@
-//go:build !skill1 || !wasip1
+//go:build !plugin && (!skill1 || !wasip1)
 
 package main
 
