@@ -165,7 +165,18 @@ type Input struct {
 	Timeout  time.Duration     `json:"timeout,omitempty"` // ns until cancelled() turns 1
 	Answers  map[string]Answer `json:"answers,omitempty"`
 	State    string            `json:"state,omitempty"`
+	Proxy    string            `json:"proxy,omitempty"` // native guests: URL of the one way out for programs they run, with the call's credentials; "" means no network
+	Job      int64             `json:"job,omitempty"`   // not 0: this run is that background job of the tool (job.start)
 }
+
+// A Stop is the cause with which a native guest's Context ends when somebody
+// asks it to stop (job.kill). The guest has Grace left.
+type Stop struct {
+	Signal string        `json:"signal"` // "TERM", "INT" or "HUP"
+	Grace  time.Duration `json:"grace"`  // ns
+}
+
+func (s *Stop) Error() string { return "asked to stop by signal " + s.Signal }
 
 // A Description is a module's own account of its tools, which the build step
 // writes into the manifest and the host compares with it at load.

@@ -109,7 +109,7 @@ type callContext struct {
 
 func (c *callContext) poll() {
 	if c.Context.Err() == nil && c.port.cancelled() {
-		c.cancel(errOver)
+		c.cancel(c.port.why())
 	}
 }
 

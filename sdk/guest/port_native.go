@@ -146,3 +146,6 @@ func (p *port) emit(kind int32, b []byte) int32 {
 }
 
 func (p *port) cancelled() bool { return p.ctx.Err() != nil }
+
+// why says why the call was cancelled: a *sdk.Stop must not be lost.
+func (p *port) why() error { return context.Cause(p.ctx) }

@@ -132,3 +132,5 @@ func (p *port) emit(kind int32, b []byte) int32 {
 }
 
 func (p *port) cancelled() bool { return hostCancelled() != 0 }
+
+func (p *port) why() error { return errOver }

@@ -10,13 +10,14 @@ import (
 )
 
 // A Reply is a result whose text is not simply its structured content. Text
-// comes first, then Content. A Failed reply has no structured content: the
-// tool ran, and says in Text what went wrong.
+// comes first, then Content. A Failed reply has no structured content unless it
+// is Whole: the tool ran, and says in Text what went wrong.
 type Reply[T any] struct {
 	Text       string
 	Content    []sdk.Content
 	Structured T
 	Failed     bool
+	Whole      bool // Structured counts although the reply is Failed
 }
 
 // replier is what every Reply is, whatever its T.
@@ -33,7 +34,7 @@ func (r Reply[T]) result() (sdk.Result, error) {
 		res.Content = append(res.Content, sdk.Content{Type: sdk.TypeText, Text: r.Text})
 	}
 	res.Content = append(res.Content, r.Content...)
-	if r.Failed {
+	if r.Failed && !r.Whole {
 		return res, nil
 	}
 	var err error

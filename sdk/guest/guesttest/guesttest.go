@@ -1,8 +1,8 @@
 //go:build !wasip1
 
 // Package guesttest is a host in memory, for the tests of skill authors: it
-// keeps keys, answers HTTP requests and invocations through functions, and
-// remembers what the tool emitted. It checks no capability; that a call has
+// keeps keys, runs background jobs, answers HTTP requests and invocations
+// through functions, and remembers what the tool emitted. It checks no capability; that a call has
 // them is for the real host and the skill's manifest.
 package guesttest
 
@@ -31,6 +31,7 @@ type Host struct {
 	keys   map[string]value // by scope and key
 	serial int64            // versions never repeat
 	events []sdk.Event
+	jobs   jobs
 }
 
 // MaxValue is the largest value of a key, bytes, as in the real host.
@@ -54,7 +55,9 @@ func (h *Host) Call(ctx context.Context, tool string, args any) (sdk.Result, err
 			return sdk.Result{}, err
 		}
 	}
-	return guest.Run(ctx, h, sdk.Input{Tool: tool, Args: raw, Scope: sdk.Scope{Caller: "local:test", Workspace: "/workspace", Session: "test"}})
+	c := &caller{Host: h, in: sdk.Input{Tool: tool, Args: raw, Scope: sdk.Scope{Caller: "local:test", Workspace: "/workspace", Session: "test"}}}
+	defer c.end()
+	return guest.Run(ctx, c, c.in)
 }
 
 // Events returns what was emitted so far.
@@ -95,7 +98,7 @@ type web struct {
 	Most     int64       `json:"max_bytes"`
 }
 
-// Do implements guest.Host.
+// Do implements guest.Host. Jobs and output belong to a call: Host.Call has them.
 func (h *Host) Do(ctx context.Context, f sdk.Frame) ([]byte, error) {
 	var r request
 	if err := json.Unmarshal(f.Header, &r); err != nil {
