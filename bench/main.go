@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,12 +62,18 @@ func stdio(tmp string, rounds, sequential, pipelined int) {
 		{Name: "skill, echo in the host", Args: skill, Env: home, Tool: "BenchEcho", Call: echo},
 		{Name: "skill, TaskManager (Go, WASM)", Args: skill, Env: home, Tool: "TaskManager", Call: `{"action":"list"}`},
 	}
+	if runtime.GOOS == "linux" { // the pause is what an agent takes at least; a process waits by then
+		targets = append(targets, load.Target{Name: "skill, Bash (native, in a cage)", Args: skill, Env: home, Tool: "Bash", Call: `{"command":"true"}`, Pause: 50 * time.Millisecond})
+	}
 	figures := make([][]load.Figures, len(targets))
 	for range rounds { // in turn, so that a slow minute hits all alike
 		for i, t := range targets {
 			seq, pipe := sequential, pipelined
-			if t.Tool == "TaskManager" {
+			switch t.Tool {
+			case "TaskManager":
 				seq, pipe = min(seq, 300), min(pipe, 600)
+			case "Bash":
+				seq, pipe = min(seq, 60), min(pipe, 100)
 			}
 			f, err := load.Measure(t, seq, pipe)
 			if err != nil {
@@ -96,8 +103,17 @@ func stdio(tmp string, rounds, sequential, pipelined int) {
 		{"throughput of an echo in the host, ÷ stock", median(echoed, func(f load.Figures) float64 { return f.Throughput }) / stock, 4, "×", true},
 		{"p50 of an echo in the host, − raw", us(median(echoed, func(f load.Figures) time.Duration { return f.P50 }) - raw), 15, "µs", false},
 		{"start to the answer of tools/list", ms(median(echoed, func(f load.Figures) time.Duration { return f.Start })), 20, "ms", false},
+		{"p50 of Bash with a process that waits", ms(native(figures)), 6, "ms", false},
 		{fmt.Sprintf("RSS %v after the start", load.IdleAfter), float64(median(echoed, func(f load.Figures) int64 { return f.IdleRSS })) / 1e6, 30, "MB", false},
 	})
+}
+
+// native is the median p50 of Bash; none where it was not measured.
+func native(figures [][]load.Figures) time.Duration {
+	if len(figures) < 5 {
+		return math.MaxInt64
+	}
+	return median(figures[4], func(f load.Figures) time.Duration { return f.P50 })
 }
 
 // inHost runs the benchmarks of the rooms that have a target.
@@ -105,6 +121,7 @@ func inHost() {
 	var all []result
 	for _, b := range [][2]string{
 		{"./host/dispatch", "."}, {"./host/audit", "Append"}, {"./host/capability", "Check"}, {"./host/executor/wasm/...", "."},
+		{"./host/sandbox", "Start"}, {"./host/executor/plugin", "Spawn|Start|Ready|Warm|Transport"}, {"./host/egress", "Get"},
 	} {
 		var out bytes.Buffer
 		runTo(io.MultiWriter(os.Stdout, &out), "go", "test", "-run=^$", "-bench="+b[1], "-benchmem", "-count=1", b[0])

@@ -84,6 +84,9 @@ func inHostTargets(all []result) (targets []target) {
 		{"the corridor, allocations", "Corridor/Call", "allocs/op", 1, 40, ""},
 		{"a call of a guest in C", "CallC", "ns/op", 1e3, 40, "µs"},
 		{"a call of a guest in Go", "Call/skill_go", "ns/op", 1e6, 3, "ms"},
+		{"bash -c true in the strict cage, p50", "Start/strict/bash", "p50-µs", 1e3, 5, "ms"},
+		{"a plugin from nothing to its first answer, p50", "Spawn", "µs-p50", 1e3, 12, "ms"},
+		{"a warm plugin's answer to 100 bytes, p50", "Warm", "µs-p50", 1, 80, "µs"},
 	} {
 		found := false
 		for _, r := range all {

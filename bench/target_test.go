@@ -9,7 +9,7 @@ func TestTargets(t *testing.T) {
 		met bool
 	}{{4, true}, {41, false}, {50, false}}
 	targets := inHostTargets(all)
-	if len(targets) != 4 {
+	if len(targets) != 7 {
 		t.Fatalf("%v", targets)
 	}
 	for i, w := range want {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,9 @@ func (w *world) author(t *testing.T, name string) string {
 	return dir
 }
 
+// natives are the examples that are no modules.
+var natives = []string{"git-readonly", "jq", "plugin-go", "plugin-node", "plugin-python"}
+
 // TestExamples runs each folder of this directory. One that is new and has no
 // line here fails.
 func TestExamples(t *testing.T) {
@@ -133,6 +137,7 @@ func TestExamples(t *testing.T) {
 		name := e.Name()
 		switch x, ok := examples[name]; {
 		case !e.IsDir() || name == "session": // which "make run" runs
+		case slices.Contains(natives, name): // native_test.go, plugin_test.go
 		case name == "review":
 			t.Run(name, w.review)
 		case !ok:

@@ -2,12 +2,17 @@ package host
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/executor/native"
+	"github.com/skillhost/skill/host/executor/plugin"
 	"github.com/skillhost/skill/host/executor/wasm"
 	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/sandbox"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -40,14 +45,20 @@ func draft(dir string) (manifest.Skill, []byte, error) {
 	return manifest.Skill{}, nil, err
 }
 
-// Module returns the name of the module that the skill.toml in dir asks for,
-// and the ABI it is to have.
-func Module(dir string) (source, abi string, err error) {
+// A Module is what a build is to make.
+type Module struct {
+	Source  string // its file in the skill's directory
+	Runtime string // "wasm" or "plugin"
+	ABI     string // of runtime "wasm"
+}
+
+// ModuleOf returns what the skill.toml in dir asks for.
+func ModuleOf(dir string) (Module, error) {
 	s, _, err := draft(dir)
-	if err == nil && s.Runtime != "wasm" {
-		err = &sdk.Error{Kind: sdk.Invalid, Op: filepath.Join(dir, manifest.FileName), What: "runtime " + s.Runtime + " is not built", Hint: "only WASM modules are"}
+	if err == nil && s.Runtime != "wasm" && s.Runtime != "plugin" {
+		err = &sdk.Error{Kind: sdk.Invalid, Op: filepath.Join(dir, manifest.FileName), What: "runtime " + s.Runtime + " is not built", Hint: "only modules and plugins are"}
 	}
-	return s.Source, s.ABI, err
+	return Module{s.Source, s.Runtime, s.ABI}, err
 }
 
 // WriteTools asks the module in dir for its tools and writes them into its
@@ -98,7 +109,23 @@ func describe(ctx context.Context, dir string) (tools []sdk.Tool, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if copied.Runtime == "plugin" {
+		return describePlugin(ctx, copied)
+	}
 	x := wasm.New(wasm.Options{})
 	defer x.Close()
 	return x.Describe(ctx, copied)
+}
+
+// describePlugin asks a plugin for its tools, in a cage that grants nothing.
+func describePlugin(ctx context.Context, s *manifest.Skill) (tools []sdk.Tool, err error) {
+	launcher := sandbox.New()
+	cages := native.New(native.Options{Starter: launcher, Report: sandbox.Probe})
+	x := plugin.New(plugin.Options{Cages: cages})
+	defer func() {
+		for _, room := range []io.Closer{x, cages, launcher} {
+			err = errors.Join(err, room.Close())
+		}
+	}()
+	return x.Describe(ctx, s)
 }

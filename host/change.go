@@ -95,6 +95,7 @@ func (h *Host) policyChanged(e policy.Event) {
 	if err := h.audit.Append(h.ctx, event); err != nil {
 		fmt.Fprintln(h.options.Log, "skill:", err)
 	}
+	h.Dispatcher.Recheck()
 	h.changes.announce()
 }
 

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/host/config"
 	"github.com/skillhost/skill/host/executor/wasm"
 	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/sandbox"
 	"github.com/skillhost/skill/host/store"
 )
 
@@ -138,10 +140,25 @@ func enforcement(ctx context.Context, cache string) []Enforcement {
 			" by wazero; files, network, secrets and other tools only through the host; files by " + files() + "; deadlines by metering"
 	}
 	all := []Enforcement{modules, {"instructions", "full", "a text is read, nothing is run"}}
-	for _, later := range []string{"plugin", "exec", "container", "mcp"} {
+	for _, runtime := range []string{"plugin", "exec"} {
+		all = append(all, nativeEnforcement(runtime, sandbox.Probe()))
+	}
+	for _, later := range []string{"container", "mcp"} {
 		all = append(all, Enforcement{later, "refused", "this version has no executor for it"})
 	}
 	return all
+}
+
+// nativeEnforcement says what a native runtime can be held to here.
+func nativeEnforcement(runtime string, r sandbox.Report) Enforcement {
+	e := Enforcement{runtime, string(r.Level), strings.Join(slices.Concat(r.Means, r.Resource), ", ")}
+	if r.Level == "" {
+		e.Level = "refused"
+	}
+	if len(r.Missing) > 0 {
+		e.Why = strings.TrimPrefix(e.Why+"; missing: "+strings.Join(r.Missing, "; "), "; ")
+	}
+	return e
 }
 
 // SecretIsSet reports whether a binding has a value now.

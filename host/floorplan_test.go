@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +38,6 @@ var rooms = map[string]string{
 	"host/audit/journal":               "sdk",
 	"host/audit/redact":                "sdk",
 	"host/executor/wasm/codedir":       "sdk",
-	"host/executor/wasm/jsonvalue":     "",
 	"host/executor/wasm/linear":        "",
 	"host/executor/wasm/segments":      "",
 	"sdk/guest/internal/schema":        "",
@@ -48,24 +49,37 @@ var rooms = map[string]string{
 	"host/executor":                    "sdk host/capability host/manifest",
 	"host/executor/executortest":       "sdk host/capability host/executor host/manifest",
 	"host/executor/executortest/probe": "sdk",
+	"host/executor/command":            "sdk host/capability host/executor host/executor/native host/manifest host/manifest/template host/sandbox",
+	"host/executor/native":             "sdk host/capability host/executor host/manifest host/sandbox host/sandbox/view",
+	"host/executor/plugin":             "sdk sdk/plugin sdk/plugin/wire host/capability host/executor host/executor/native host/manifest host/sandbox",
+	"host/executor/jsonvalue":          "",
+	"host/sandbox":                     "sdk host/sandbox/stage host/sandbox/view",
+	"host/sandbox/stage":               "host/sandbox/view",
+	"host/sandbox/view":                "sdk host/capability",
+	"host/tasks":                       "sdk host/store host/tasks/ring",
+	"host/tasks/ring":                  "",
+	"plugins/shell":                    "sdk sdk/guest",
+	"sdk/plugin":                       "sdk sdk/guest sdk/plugin/wire",
+	"sdk/plugin/wire":                  "",
+	"host/manifest/template":           "sdk host/manifest/words",
 	"host/executor/instructions":       "sdk host/capability host/executor host/manifest",
-	"host/executor/wasm":               "sdk host/capability host/executor host/executor/wasm/meter host/executor/wasm/rootfs host/manifest host/nearest host/executor/wasm/codedir host/executor/wasm/jsonvalue host/executor/wasm/linear host/executor/wasm/segments",
+	"host/executor/wasm":               "sdk host/capability host/executor host/executor/wasm/meter host/executor/wasm/rootfs host/manifest host/nearest host/executor/wasm/codedir host/executor/wasm/linear host/executor/wasm/segments",
 	"host/executor/wasm/meter":         "",
 	"host/executor/wasm/rootfs":        "sdk host/capability host/executor",
-	"host/ops":                         "sdk host/capability host/egress host/executor host/manifest host/store",
+	"host/ops":                         "sdk host/capability host/egress host/executor host/manifest host/store host/tasks",
 	"host/catalog":                     "sdk host/manifest host/nearest host/schema host/capability",
-	"host/dispatch":                    "sdk host/audit host/capability host/catalog host/executor host/manifest host/ops host/policy host/schema host/store host/egress",
+	"host/dispatch":                    "sdk host/audit host/capability host/catalog host/executor host/manifest host/ops host/policy host/schema host/store host/egress host/tasks",
 	"host/mcp":                         "sdk host/mcp/message host/mcp/relay host/mcp/wire",
 	"host/mcp/message":                 "sdk host/mcp/wire",
 	"host/mcp/relay":                   "host/mcp/wire",
 	"host/mcp/wire":                    "",
 	"host/mcp/wire/wiretest":           "",
-	"host": "sdk host/audit host/capability host/catalog host/config host/dispatch host/egress host/executor host/executor/instructions host/executor/wasm " +
-		"host/manifest host/mcp host/ops host/policy host/session host/store host/store/memory host/store/sqlite manifests skills",
+	"host": "sdk host/audit host/capability host/catalog host/config host/dispatch host/egress host/executor host/executor/command host/executor/instructions host/executor/native host/executor/plugin host/executor/wasm " +
+		"host/manifest host/mcp host/ops host/policy host/sandbox host/session host/store host/store/memory host/store/sqlite host/tasks manifests skills",
 	"manifests":      "",
 	"skills":         "",
-	"cmd/skill/view": "sdk host host/audit host/capability host/catalog host/dispatch host/manifest",
-	"cmd/skill":      "sdk host host/audit host/capability host/catalog host/config host/dispatch host/executor host/manifest host/mcp host/policy host/session host/tomlfile cmd/skill/view host/executor/wasm",
+	"cmd/skill/view": "sdk host host/audit host/capability host/catalog host/dispatch host/manifest host/manifest/template",
+	"cmd/skill":      "sdk host host/audit host/capability host/catalog host/config host/dispatch host/executor host/manifest host/mcp host/policy host/session host/tomlfile cmd/skill/view host/executor/wasm plugins/shell sdk/plugin",
 }
 
 // doors names the packages that may import each dependency.
@@ -82,12 +96,45 @@ var doors = map[string][]string{
 	"golang.org/x/time":                      {"host/dispatch"},
 	"golang.org/x/image":                     {"skills/read-image"},
 	"golang.org/x/net":                       {"host/capability", "host/egress"},
+	"github.com/hashicorp/go-plugin":         {"host/executor/plugin", "sdk/plugin"},
+	"github.com/hashicorp/go-hclog":          {"host/executor/plugin", "sdk/plugin"},
+	"google.golang.org/grpc":                 {"host/executor/plugin", "sdk/plugin", "sdk/plugin/wire"},
+	"google.golang.org/protobuf":             {"sdk/plugin/wire"},
 	"github.com/rogpeppe/go-internal":        {},
 }
 
 type pkg struct {
 	ImportPath string
 	Imports    []string
+	Dir        string
+	GoFiles    []string
+}
+
+// TestInit fails on an init function where none is allowed: docs/adr/0007. The
+// protocol's generated code has one as well.
+func TestInit(t *testing.T) {
+	allowed := map[string]bool{"host/sandbox/stage": true, "sdk/plugin/wire": true}
+	found := map[string]bool{}
+	for _, p := range list(t, "linux") {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, file := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "\nfunc init() {") {
+				found[name] = true
+				if !allowed[name] {
+					t.Errorf("%s/%s has an init function", name, file)
+				}
+			}
+		}
+	}
+	for name := range allowed {
+		if !found[name] {
+			t.Errorf("%s has no init function: it need not be allowed", name)
+		}
+	}
 }
 
 // TestFloorPlan fails on any import that the floor plan does not name.
@@ -116,7 +163,7 @@ func check(t *testing.T, name string, p pkg) {
 	case top == "skills" || top == "examples":
 		allowed = "sdk sdk/guest host/manifest host/tomlfile host/executor/wasm host/executor host/capability"
 		if path.Base(name) != "build" { // guests see the sdk only; their build program may look at manifests
-			allowed = "sdk sdk/guest"
+			allowed = "sdk sdk/guest sdk/plugin"
 		}
 	case top == "bench":
 		allowed = strings.Join(slices.Collect(func(yield func(string) bool) {
@@ -160,7 +207,7 @@ func door(name, imp string) error {
 
 func list(t *testing.T, goos string) (pkgs []pkg) {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports", module+"...")
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,Dir,GoFiles", module+"...")
 	cmd.Env = append(cmd.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
 	if goos == "wasip1" {
 		cmd.Env = append(cmd.Env, "GOARCH=wasm")

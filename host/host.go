@@ -23,10 +23,12 @@ import (
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/ops"
 	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/sandbox"
 	"github.com/skillhost/skill/host/session"
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/host/store/memory"
 	"github.com/skillhost/skill/host/store/sqlite"
+	"github.com/skillhost/skill/host/tasks"
 	"github.com/skillhost/skill/manifests"
 	"github.com/skillhost/skill/sdk"
 )
@@ -62,6 +64,10 @@ type Host struct {
 	store    store.Store
 	programs *executor.Programs
 	wasm     *wasm.Executor
+	launcher *sandbox.Launcher
+	natives  []io.Closer
+	broker   *egress.Broker
+	tasks    *tasks.Tasks
 	builtin  []*manifest.Skill
 	folder   *manifest.Skill // of Options.Folder
 	secrets  secrets
@@ -102,7 +108,10 @@ func Open(c config.Config, o Options) (*Host, error) {
 		h.store = sqlite.Open(filepath.Join(c.Paths.State, "state.db"))
 	}
 	h.wasm = wasm.New(wasm.Options{CacheDir: filepath.Join(c.Paths.Cache, "wasm")})
-	runtimes := map[string]executor.Executor{"wasm": h.wasm, "instructions": instructions.Executor{}}
+	h.broker = egress.New(egress.Options{})
+	h.tasks = h.newTasks()
+	runtimes := h.nativeRuntimes()
+	runtimes["wasm"], runtimes["instructions"] = h.wasm, instructions.Executor{}
 	if o.Extra.Executor != nil {
 		runtimes[o.Extra.Runtime] = o.Extra.Executor
 	}
@@ -134,7 +143,6 @@ func (h *Host) corridor() error {
 	if err != nil {
 		return err
 	}
-	broker := egress.New(egress.Options{})
 	h.Dispatcher = &dispatch.Dispatcher{
 		Catalog:  h.Catalog,
 		Policy:   h.Policy,
@@ -143,13 +151,17 @@ func (h *Host) corridor() error {
 		Session:  h.session.Layer,
 		Programs: h.programs,
 		Audit:    h.audit,
-		Ops:      ops.New(ops.Deps{Store: h.store, Broker: broker}),
+		Ops:      ops.New(ops.Deps{Store: h.store, Broker: h.broker}),
+		Tasks:    h.tasks,
 		Sealer:   &dispatch.Sealer{Store: h.store},
 		Secrets:  h.bind,
 		TmpRoot:  h.tmp,
 		Realpath: realpath,
+		Home:     realDir(h.Config.Paths.Home),
+		Account:  realDir(session.AccountHome()),
 		Env:      os.LookupEnv,
 		Hidden:   hidden,
+		Offers:   func() string { return string(sandbox.Probe().Level) },
 		Owner:    h.owner,
 	}
 	return nil
@@ -168,6 +180,18 @@ func (h *Host) owner(s *manifest.Skill) string {
 func realpath(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(filepath.FromSlash(path))
 	return filepath.ToSlash(real), err
+}
+
+// realDir is realpath for a directory that there may not be.
+func realDir(path string) string {
+	if path == "" {
+		return ""
+	}
+	real, err := realpath(path)
+	if err != nil {
+		return filepath.ToSlash(path) // denied under this name, should it come to exist
+	}
+	return real
 }
 
 // Policy returns the operator's current rules.
@@ -192,9 +216,13 @@ func (h *Host) Close() (err error) {
 		if h.policy != nil { // else it could not be read
 			err = h.policy.Close()
 		}
+		err = errors.Join(err, h.tasks.Close()) // before the programs that jobs use
 		programs := h.programs.Close()
 		if programs == nil { // else something of it is still in use
 			err = errors.Join(err, h.wasm.Close())
+		}
+		for _, room := range h.natives {
+			err = errors.Join(err, room.Close())
 		}
 		err = errors.Join(err, programs, h.removeTmp(), h.audit.Close(), h.store.Close())
 	})

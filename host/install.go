@@ -8,6 +8,7 @@ import (
 
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/sandbox"
 	"github.com/skillhost/skill/manifests"
 	"github.com/skillhost/skill/sdk"
 	"github.com/skillhost/skill/skills"
@@ -32,6 +33,9 @@ func (h *Host) install() error {
 			s, err := manifest.OpenEmbedded(root.files, path.Join(root.dir, n.Name()), digests[n.Name()])
 			if err != nil {
 				return &sdk.Error{Kind: sdk.Internal, Op: "host.Open", What: "built-in " + n.Name(), Err: err}
+			}
+			if s.Runtime == "plugin" && !sandbox.Supported {
+				continue // a tool that can never run would only lead a model astray
 			}
 			h.builtin = append(h.builtin, s)
 		}

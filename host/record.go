@@ -87,6 +87,7 @@ func (h *Host) Start() {
 		h.retain()
 	})
 	dirs := h.Config.Skills
+	h.work.Go(h.sweepTasks)
 	h.work.Go(func() { catalog.Watch(h.ctx, dirs, h.reload) })
 	if h.Config.WASM.Warm {
 		h.work.Go(h.warm)

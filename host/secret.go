@@ -21,12 +21,7 @@ func (h *Host) bind(p *policy.Policy, s *manifest.Skill) egress.Secrets {
 	}
 	out := make(egress.Secrets, 0, len(s.Secrets))
 	for _, want := range s.Secrets {
-		x := egress.Secret{Name: want.Name, Header: want.Header, Format: want.Format}
-		for _, entry := range want.Hosts {
-			if c, err := capability.Parse(capability.Network, entry, want.Pos); err == nil { // checked when the manifest was read
-				x.Hosts = append(x.Hosts, c)
-			}
-		}
+		x := egress.Secret{Name: want.Name, Hosts: want.Reach(), Header: want.Header, Format: want.Format}
 		b, ok := p.Secret(want.Name)
 		if ok {
 			x.Max = b.Hosts

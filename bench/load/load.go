@@ -23,6 +23,8 @@ type Target struct {
 	Env  []string // beside the environment's own
 	Tool string
 	Call string // the arguments, JSON
+
+	Pause time.Duration // before each of the calls that are made one at a time
 }
 
 // Figures are what one round measured.
@@ -79,12 +81,14 @@ func Measure(t Target, sequential, pipelined int) (f Figures, err error) {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", id, t.Tool, t.Call)
 	}
 	for range min(200, sequential) { // warm
+		time.Sleep(t.Pause)
 		if err := c.roundTrip(line(1)); err != nil {
 			return f, err
 		}
 	}
 	took := make([]time.Duration, sequential)
 	for i := range took {
+		time.Sleep(t.Pause)
 		at := time.Now()
 		if err := c.roundTrip(line(i)); err != nil {
 			return f, err

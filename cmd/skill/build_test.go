@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/skillhost/skill/host"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,10 +21,10 @@ func TestBuildThroughLink(t *testing.T) {
 			t.Skipf("no symbolic links here: %v", err)
 		}
 	}
-	if err := place(module, dir, "sub/victim"); err == nil {
+	if err := place(module, dir, host.Module{Source: "sub/victim", Runtime: "wasm"}); err == nil {
 		t.Error("build_linked_folder: written")
 	}
-	if err := place(module, dir, "direct.wasm"); err != nil {
+	if err := place(module, dir, host.Module{Source: "direct.wasm", Runtime: "wasm"}); err != nil {
 		t.Error(err)
 	}
 	if b, err := os.ReadFile(victim); err != nil || string(b) != "victim" {

@@ -14,15 +14,9 @@ import (
 // generations and both ways of connecting, list the tools and call them on real
 // input. Each runs twice: what it keeps outlives the host.
 func TestClients(t *testing.T) {
-	clients := filepath.Join("testdata", "clients")
-	if _, err := os.Stat(filepath.Join(clients, "node_modules", "@modelcontextprotocol")); err != nil {
-		leftOut(t, "the clients from npm are not installed (cd cmd/skill/testdata/clients && npm ci)")
-	}
-	node, err := exec.LookPath("node")
+	node := clientsFromNPM(t)
+	clients, err := filepath.Abs(filepath.Join("testdata", "clients"))
 	if err != nil {
-		leftOut(t, "there is no Node.js")
-	}
-	if clients, err = filepath.Abs(clients); err != nil {
 		t.Fatal(err)
 	}
 	photos := t.TempDir()
@@ -67,6 +61,19 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// clientsFromNPM returns Node.js, if it and the clients are installed.
+func clientsFromNPM(t *testing.T) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join("testdata", "clients", "node_modules", "@modelcontextprotocol")); err != nil {
+		leftOut(t, "the clients from npm are not installed (cd cmd/skill/testdata/clients && npm ci)")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		leftOut(t, "there is no Node.js")
+	}
+	return node
 }
 
 // leftOut ends a test that needs something this machine does not have: loudly,

@@ -47,6 +47,9 @@ written. With --try the grant is asked about one access, such as
 			if plan.Entry != nil {
 				fmt.Fprintln(out, view.Line(fmt.Sprintf("%s of %s@%s (%s, %s)", plan.Entry.Name, plan.Entry.Skill.Name, plan.Entry.Skill.Version, plan.Entry.Skill.Runtime, plan.Entry.Skill.Home.Digest)))
 			}
+			if plan.Level != "" {
+				fmt.Fprintln(out, "confined at least at level", plan.Level)
+			}
 			view.Layers(out, plan.Layers)
 			view.Tries(out, tries)
 			if verdict != nil {

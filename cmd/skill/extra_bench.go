@@ -21,8 +21,8 @@ func extra() host.Extra {
 name = "bench-echo"
 version = "1.0.0"
 description = "Answers with its text."
-runtime = "exec"
-source = "echo"
+runtime = "container"
+source = "bench/echo:1"
 [tools.BenchEcho]
 description = "Answers with its text."
 input = { type = "object", properties = { text = { type = "string" } }, required = ["text"] }

@@ -102,6 +102,8 @@ func (c *client) talk(work string) error {
 		{"", `{"name":"TaskManager","arguments":{"action":"add","text":"look at the photo"}}`},
 		{"ReadImage: a photo of 12 megapixels", fmt.Sprintf(`{"name":"ReadImage","arguments":{"file_path":%q}}`, filepath.Join(work, "photo.jpg"))},
 		{"ReadImage: a file outside of the workspace is denied, and the answer says how to allow it", `{"name":"ReadImage","arguments":{"file_path":"/etc/passwd"}}`},
+		{"Bash: a shell in a cage of its own: it writes to the workspace and reaches nothing else",
+			`{"name":"Bash","arguments":{"command":"echo notes > notes.txt && ls; echo mine > /etc/motd; ls ~/.ssh; id -u; ps ax | wc -l; exec 3<>/dev/tcp/127.0.0.1/22"}}`},
 		{"InvokeSkill: a tool of an installed skill", `{"name":"InvokeSkill","arguments":{"skill_name":"hello-go","tool":"greet","parameters":{"name":"world"}}}`},
 		{"InvokeSkill: a skill of instructions", `{"name":"InvokeSkill","arguments":{"skill_name":"review","arguments":"the last commit"}}`},
 		{"Wrong arguments are explained to the model", `{"name":"TaskManager","arguments":{"action":"explode"}}`},

@@ -201,16 +201,32 @@ func instructionsOf(skill *manifest.Skill) *manifest.Skill {
 
 var instructionsInput = json.RawMessage(`{"type":"object","properties":{"arguments":{"type":"string"}},"additionalProperties":false}`)
 
-func newEntry(skill *manifest.Skill, tool *manifest.Tool, separator string) (*Entry, error) {
-	e := &Entry{Name: offered(skill, tool.Name, separator), Skill: skill, Tool: tool}
-	var err error
+// schemas compiles the schemas of e's tool, those of built-in skills when they
+// are needed: they are tested, and most calls need one of them.
+func (e *Entry) schemas() (err error) {
+	skill, tool := e.Skill, e.Tool
+	if skill.Home.Builtin {
+		if e.Input = schema.Later(tool.Input, false); tool.Output != nil {
+			e.Output = schema.Later(tool.Output, true)
+		}
+		return nil
+	}
 	if e.Input, err = schema.Compile(tool.Input); err != nil {
-		return nil, wrap(skill, tool, "input", err)
+		return wrap(skill, tool, "input", err)
 	}
 	if tool.Output != nil {
 		if e.Output, err = schema.CompileAny(tool.Output); err != nil {
-			return nil, wrap(skill, tool, "output", err)
+			return wrap(skill, tool, "output", err)
 		}
+	}
+	return nil
+}
+
+func newEntry(skill *manifest.Skill, tool *manifest.Tool, separator string) (*Entry, error) {
+	e := &Entry{Name: offered(skill, tool.Name, separator), Skill: skill, Tool: tool}
+	err := e.schemas()
+	if err != nil {
+		return nil, err
 	}
 	wire := tool.Tool
 	wire.Name = e.Name

@@ -93,7 +93,7 @@ func nativeDirs(home string) dirs {
 // the record, the compiled code or what is allowed. The directory of the
 // policy, which people make themselves, may be writable by a group.
 func (p Paths) Ensure() error {
-	for _, dir := range []string{p.State, p.Audit, p.Cache, p.Tmp()} {
+	for _, dir := range []string{p.State, p.Audit, p.Cache, p.Tmp(), p.Native()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return &sdk.Error{Kind: sdk.Unavailable, Op: "config", What: "the host's directory", Err: err, Hint: "set SKILL_HOME to a directory that you can write to"}
 		}
@@ -123,6 +123,16 @@ func checkDir(dir string, mode fs.FileMode) error {
 
 // Tmp is where the private temporary directories of calls are made.
 func (p Paths) Tmp() string { return filepath.Join(p.State, "tmp") }
+
+// Homes is where the private homes of native skills' programs are: what they
+// keep there is a cache.
+func (p Paths) Homes() string { return filepath.Join(p.Cache, "homes") }
+
+// Native is where native processes have their private directories.
+func (p Paths) Native() string { return filepath.Join(p.State, "native") }
+
+// Outputs is where the output of background jobs and long commands is kept.
+func (p Paths) Outputs() string { return filepath.Join(p.State, "outputs") }
 
 // AuditKey is the file of the key that digests in the audit log are made with.
 func (p Paths) AuditKey() string { return filepath.Join(p.State, "audit.key") }

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,7 +34,8 @@ type boundKey struct {
 // bound is the outcome of authorising and binding, good or bad.
 type bound struct {
 	layers  []capability.Layer
-	mayGrow bool // a path that was allowed with "?" may come to exist
+	level   string // native runtimes: the least confinement
+	mayGrow bool   // a path that was allowed with "?" may come to exist
 }
 
 // bind authorises and returns the manifest's, the operator's and the session's
@@ -73,16 +75,12 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 	if err := decision.Err(); err != nil {
 		return b, err
 	}
+	b.level = d.level(e, decision)
 	all := []capability.Layer{e.Skill.Needs}
 	if e.Tool.Narrow != nil {
 		all = append(all, *e.Tool.Narrow)
 	}
-	if e.Skill.Home.Builtin {
-		for _, l := range d.Shipped.Authorize(request(e, scope)).Layers {
-			all = append(all, d.unlessSaid(l, decision.Layers, e.Skill.Name))
-		}
-	}
-	all = append(all, decision.Layers...)
+	all = append(all, d.operator(e, scope, decision)...)
 	session, err := d.Session(scope)
 	if err != nil {
 		return b, err
@@ -93,7 +91,7 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 			all = append(all, l)
 		}
 	}
-	vars := capability.Vars{Workspace: scope.Workspace, SkillDir: skillDir(e)}
+	vars := d.vars(e, scope)
 	for _, l := range all {
 		b.mayGrow = b.mayGrow || l.MayGrow()
 		if l, err = l.Bind(vars, d.Realpath); err != nil {
@@ -102,6 +100,31 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 		b.layers = append(b.layers, l)
 	}
 	return b, nil
+}
+
+// operator returns the operator's layers as they are written: what is shipped
+// for built-ins where decision is silent, and decision's own.
+func (d *Dispatcher) operator(e *catalog.Entry, scope sdk.Scope, decision policy.Decision) []capability.Layer {
+	var all []capability.Layer
+	if e.Skill.Home.Builtin {
+		for _, l := range d.Shipped.Authorize(request(e, scope)).Layers {
+			all = append(all, d.unlessSaid(l, decision.Layers, e.Skill.Name))
+		}
+	}
+	return append(all, decision.Layers...)
+}
+
+// level returns the least confinement that a native tool runs under: what the
+// operator says, else what its manifest does, which cannot do without. It is ""
+// for other runtimes.
+func (d *Dispatcher) level(e *catalog.Entry, decision policy.Decision) string {
+	if !d.Programs.Fixed(e.Skill) {
+		return ""
+	}
+	if decision.Sandbox == "" && e.Skill.Sandbox.Require == "none" {
+		return "landlock"
+	}
+	return cmp.Or(decision.Sandbox, e.Skill.Sandbox.Require)
 }
 
 // unlessSaid returns the shipped layer without the topics that the operator
@@ -117,6 +140,11 @@ func (d *Dispatcher) unlessSaid(shipped capability.Layer, operator []capability.
 	return shipped
 }
 
+// vars are the directories that entries of e's layers may name.
+func (d *Dispatcher) vars(e *catalog.Entry, scope sdk.Scope) capability.Vars {
+	return capability.Vars{Workspace: scope.Workspace, SkillDir: skillDir(e), Home: d.Home, Account: d.Account}
+}
+
 // narrow adds the call's own layer and those of the tools that invoked it: a
 // tool passes on no more than it has.
 func (p *Plan) narrow(d *Dispatcher, parent *run) error {
@@ -125,7 +153,7 @@ func (p *Plan) narrow(d *Dispatcher, parent *run) error {
 		if err != nil {
 			return err
 		}
-		l, err = l.Bind(capability.Vars{Workspace: p.Call.Scope.Workspace, SkillDir: skillDir(p.Entry)}, d.Realpath)
+		l, err = l.Bind(d.vars(p.Entry, p.Call.Scope), d.Realpath)
 		if err != nil {
 			return err
 		}

@@ -29,8 +29,9 @@ type deadline struct {
 	hardEnds alarm
 	last     time.Time // the hard end that nothing moves
 	timeout  time.Duration
-	leave    func() bool
+	leave    func()
 	stopped  bool
+	revoked  error // why the operator's new rules end the call
 }
 
 // timeoutError says which limit ended a call.
@@ -41,24 +42,78 @@ func timeoutError(l manifest.Limits) error {
 // begin starts the clock and returns the hard context. A child's clock ends
 // with its parent's: its ctx is the parent's soft one.
 func (c *deadline) begin(ctx context.Context, alarms *alarms, l manifest.Limits, parent *run) context.Context {
-	hard, endHard := context.WithCancelCause(context.WithoutCancel(ctx))
-	soft, endSoft := context.WithCancelCause(hard)
 	c.mu.Lock() // ctx may be done already, and abandon on its way
 	defer c.mu.Unlock()
-	c.alarms, c.soft, c.endSoft, c.endHard, c.timeout = alarms, soft, endSoft, endHard, l.Timeout
 	now := time.Now()
-	c.last = now.Add(max(l.MaxTimeout, l.Timeout))
+	c.timeout, c.last = l.Timeout, now.Add(max(l.MaxTimeout, l.Timeout))
 	if parent != nil && parent.clock.last.Before(c.last) {
 		c.last = parent.clock.last
 		c.timeout = min(c.timeout, c.last.Sub(now))
 	}
+	hard := c.wind(ctx, alarms, now, timeoutError(l))
+	unhook := context.AfterFunc(ctx, func() { c.abandon(context.Cause(ctx)) })
+	c.leave = func() { unhook() }
+	return hard
+}
+
+// wind makes the contexts, and sets the alarms that end them because of late.
+func (c *deadline) wind(ctx context.Context, alarms *alarms, now time.Time, late error) context.Context {
+	hard, endHard := context.WithCancelCause(context.WithoutCancel(ctx))
+	soft, endSoft := context.WithCancelCause(hard)
+	c.alarms, c.soft, c.endSoft, c.endHard = alarms, soft, endSoft, endHard
 	c.budget = c.timeout - c.grace()
-	c.softEnds.ring = func() { endSoft(timeoutError(l)) }
-	c.hardEnds.ring = func() { endHard(timeoutError(l)) }
+	c.softEnds.ring = func() { endSoft(late) }
+	c.hardEnds.ring = func() { endHard(late) }
 	alarms.set(&c.softEnds, now.Add(c.budget))
 	alarms.set(&c.hardEnds, now.Add(c.timeout))
-	c.leave = context.AfterFunc(ctx, func() { c.abandon(context.Cause(ctx)) })
 	return hard
+}
+
+// detached starts the clock of a job, which nothing restarts and nobody's but
+// its own ends. Who asks the job to stop ends it by force as well.
+func (c *deadline) detached(ctx context.Context, alarms *alarms, b *background) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.timeout, c.last = b.timeout, now.Add(b.timeout)
+	hard := c.wind(ctx, alarms, now, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the job did not finish within %v", b.timeout), Hint: "limits.max_timeout in its manifest bounds it"})
+	asked := context.AfterFunc(b.soft, func() { c.ask(context.Cause(b.soft)) })
+	forced := context.AfterFunc(b.hard, func() { c.endHard(context.Cause(b.hard)) })
+	c.leave = func() { asked(); forced() }
+	return hard
+}
+
+// ask makes the guest finish, in its own time.
+func (c *deadline) ask(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stopped {
+		c.endSoft(cause)
+		c.alarms.drop(&c.softEnds)
+	}
+}
+
+// revoke ends the call at once.
+func (c *deadline) revoke(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped || c.revoked != nil {
+		return
+	}
+	c.revoked = why
+	c.endHard(why) // and soft with it
+}
+
+// revocation returns why the call was ended, if it was by revoke.
+func (c *deadline) revocation() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revoked
+}
+
+// out reports whether the call has used up its time.
+func (c *deadline) out() bool {
+	return c.soft.Err() != nil && sdk.KindOf(context.Cause(c.soft)) == sdk.Limit
 }
 
 func (c *deadline) grace() time.Duration { return min(grace, c.timeout/10) }

@@ -18,6 +18,7 @@ import (
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/ops"
 	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/tasks"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -32,12 +33,16 @@ type Dispatcher struct {
 	Programs Programs
 	Audit    audit.Log
 	Ops      *ops.Table
+	Tasks    *tasks.Tasks // background jobs and output; nil keeps none
 	Sealer   *Sealer
 	Secrets  func(*policy.Policy, *manifest.Skill) egress.Secrets
 	Hidden   func(*policy.Policy) capability.Layer     // what no tool may read: the sources of secrets; nil hides nothing
+	Offers   func() string                             // the level of confinement that this machine runs native skills at; nil: what is required of it
 	Owner    func(*manifest.Skill) string              // whose state a skill's is; nil means its name
 	TmpRoot  func() (string, error)                    // where private temporary directories are made
 	Realpath func(string) (string, error)              // resolves links; fails if the path does not exist
+	Home     string                                    // the user's home directory, or "": real, with slashes
+	Account  string                                    // that of the user's account, likewise
 	Env      func(name string) (value string, ok bool) // the host's environment
 
 	state state
@@ -46,6 +51,10 @@ type Dispatcher struct {
 // Programs leases loaded skills. A Program stays usable until release.
 type Programs interface {
 	Lease(ctx context.Context, s *manifest.Skill) (p executor.Program, release func(), err error)
+
+	// Fixed reports whether the guests of s are held to rules that are fixed
+	// when a run starts, as native ones are.
+	Fixed(s *manifest.Skill) bool
 }
 
 // state is what the Dispatcher remembers between calls.
@@ -56,6 +65,7 @@ type state struct {
 	gates   map[string]*gate
 	calls   callIDs
 	alarms  alarms
+	watched map[*run]struct{} // what Recheck looks at
 }
 
 // Call takes call through the corridor. emit is told of progress, partial
@@ -67,7 +77,7 @@ func (d *Dispatcher) Call(ctx context.Context, call sdk.Call, emit func(sdk.Even
 // call is Call with the run that invoked it, if another tool did.
 func (d *Dispatcher) call(ctx context.Context, call *sdk.Call, parent *run, emit func(sdk.Event)) (sdk.Result, error) {
 	r := run{d: d, id: d.state.calls.next(), parent: parent, emit: emit, began: time.Now()}
-	plan, err := d.plan(call, parent)
+	plan, err := d.plan(call, parent, nil)
 	r.plan = plan
 	if err != nil {
 		return sdk.Result{}, r.refuse(ctx, err)
@@ -87,6 +97,7 @@ func (d *Dispatcher) call(ctx context.Context, call *sdk.Call, parent *run, emit
 		return r.end(ctx, sdk.Result{}, err)
 	}
 	result, err := r.execute(ctx)
+	r.endOutput(err)
 	return r.end(ctx, result, err)
 }
 
@@ -97,6 +108,7 @@ type Plan struct {
 	Via    *catalog.Entry  // the address tool that was called, or nil
 	Args   json.RawMessage // for Entry
 	Layers []capability.Layer
+	Level  string // native runtimes: the least confinement
 	policy *policy.Policy
 	answer answered
 }
@@ -104,23 +116,32 @@ type Plan struct {
 // Plan decides call without running anything: the call's tool, its arguments'
 // validity, and the layers of its grant. On an error the Plan holds what was
 // found so far, for "skill explain".
-func (d *Dispatcher) Plan(call sdk.Call) (Plan, error) { return d.plan(&call, nil) }
+func (d *Dispatcher) Plan(call sdk.Call) (Plan, error) { return d.plan(&call, nil, nil) }
 
-func (d *Dispatcher) plan(call *sdk.Call, parent *run) (Plan, error) {
+// plan is Plan for a call that parent makes, if it is not nil. For a job, which
+// runs the tool of its parent again, nothing is resolved or invoked.
+func (d *Dispatcher) plan(call *sdk.Call, parent *run, job *background) (Plan, error) {
 	p := Plan{Call: call, policy: d.Policy()}
-	resolved, err := d.Catalog.Resolve(call)
-	p.Entry, p.Via, p.Args = resolved.Entry, resolved.Via, resolved.Args
-	if err != nil {
-		return p, err
-	}
-	if err := parent.mayInvoke(p.Entry, call.Tool); err != nil {
-		return p, err
+	if job != nil {
+		p.Entry, p.Args = parent.plan.Entry, call.Args
+		if err := d.offered(p.Entry); err != nil {
+			return p, err
+		}
+	} else {
+		resolved, err := d.Catalog.Resolve(call)
+		p.Entry, p.Via, p.Args = resolved.Entry, resolved.Via, resolved.Args
+		if err != nil {
+			return p, err
+		}
+		if err := parent.mayInvoke(p.Entry, call.Tool); err != nil {
+			return p, err
+		}
 	}
 	if len(p.Args) == 0 {
 		p.Args = json.RawMessage("{}")
 	}
 	b, err := d.bind(p.policy, p.Entry, p.Via, call.Scope)
-	p.Layers = b.layers
+	p.Layers, p.Level = b.layers, b.level
 	if err != nil {
 		return p, err
 	}

@@ -45,6 +45,14 @@ func (d *Dispatcher) gate(s *manifest.Skill) *gate {
 	return g
 }
 
+// admit holds the skill s to its rate.
+func (g *gate) admit(s *manifest.Skill) error {
+	if g.rate != nil && !g.rate.Allow() {
+		return &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("skill %q is called more often than its manifest allows", s.Name), Hint: "limits.rate in " + s.Home.File}
+	}
+	return nil
+}
+
 // nestedWait is how long a call that a tool makes waits for a slot. Its caller
 // holds one, and tools that invoke each other may wait for each other.
 const nestedWait = 2 * time.Second
@@ -55,13 +63,16 @@ const nestedWait = 2 * time.Second
 func (d *Dispatcher) enter(ctx context.Context, r *run) (leave func(), err error) {
 	s := r.plan.Entry.Skill
 	g := d.gate(s)
-	if g.rate != nil && !g.rate.Allow() {
-		return nil, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("skill %q is called more often than its manifest allows", s.Name), Hint: "limits.rate in " + s.Home.File}
+	if err := g.admit(s); err != nil {
+		return nil, err
 	}
 	slots := g.slots
 	for a := r.parent; a != nil; a = a.parent {
 		if a.plan.Entry.Skill.Home.Digest == s.Home.Digest {
 			slots = a.lend()
+			break
+		}
+		if a.job != nil { // those above it have given theirs back
 			break
 		}
 	}

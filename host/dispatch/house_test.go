@@ -21,6 +21,7 @@ import (
 	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/host/store/memory"
+	"github.com/skillhost/skill/host/tasks"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -33,8 +34,16 @@ func (f *fake) Run(ctx context.Context, j executor.Job) (sdk.Result, error) { re
 
 func (f *fake) Close() error { return nil }
 
-// programs leases one fake for every skill.
-type programs struct{ fake *fake }
+// programs leases one fake for every skill. Those of skills whose names are in
+// fixed have rules that cannot change while they run.
+type programs struct {
+	fake  *fake
+	fixed string
+}
+
+func (p programs) Fixed(s *manifest.Skill) bool {
+	return p.fixed != "" && strings.Contains(p.fixed, s.Name)
+}
 
 func (p programs) Lease(context.Context, *manifest.Skill) (executor.Program, func(), error) {
 	return p.fake, func() {}, nil
@@ -153,11 +162,17 @@ func houseOf(t testing.TB, text string) *house {
 	}
 	h.Dispatcher = &Dispatcher{
 		Catalog: cat, Policy: func() *policy.Policy { return h.policy }, Shipped: shipped, File: "policy.toml",
-		Session: func(sdk.Scope) (capability.Layer, error) { return sessionLayer(t), nil }, Programs: programs{h.guest}, Audit: h.log,
+		Session: func(sdk.Scope) (capability.Layer, error) { return sessionLayer(t), nil }, Programs: programs{fake: h.guest}, Audit: h.log,
 		Ops: ops.New(ops.Deps{Store: h.store, Broker: egress.New(egress.Options{})}), Sealer: &Sealer{Store: h.store},
 		Secrets: func(*policy.Policy, *manifest.Skill) egress.Secrets { return nil }, TmpRoot: func() (string, error) { return filepath.Join(root, "tmp"), nil },
 		Realpath: filepath.EvalSymlinks, Env: func(name string) (string, bool) { return "value of " + name, true },
+		Tasks: tasks.New(tasks.Options{Store: h.store, Dir: filepath.Join(root, "tasks"), Boot: func() (string, error) { return "b1", nil }, Alive: func(string) (bool, error) { return true, nil }}),
 	}
+	t.Cleanup(func() {
+		if err := h.Tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return h
 }
 

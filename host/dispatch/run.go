@@ -18,6 +18,7 @@ import (
 	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/ops"
+	"github.com/skillhost/skill/host/tasks"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -32,6 +33,9 @@ type run struct {
 	clock  deadline
 	grant  capability.Grant // of the job that runs
 	nested chan struct{}    // of lend
+	job    *background      // of a run that is a job
+	output *tasks.Output    // nil if nobody keeps it
+	late   bool             // the guest was out of time when it ended
 	touched
 	tmp private
 }
@@ -71,10 +75,22 @@ func (r *run) refuse(ctx context.Context, why error) error {
 func (r *run) start(ctx context.Context) error {
 	e := r.event(audit.TypeStart)
 	e.Decision, e.Params, e.Level = "allow", r.plan.Args, r.plan.Entry.Skill.Runtime
+	if level := r.confined(); level != "" {
+		e.Level += "/" + level
+	}
+	e.Note = r.job.note()
 	if err := r.d.Audit.Append(ctx, e); err != nil {
 		return &sdk.Error{Kind: sdk.Unavailable, What: "the call was refused because it cannot be recorded", Err: err, Hint: "see skill doctor"}
 	}
 	return nil
+}
+
+// confined is the level that the call is run at, if that is enough, or "".
+func (r *run) confined() string {
+	if r.plan.Level == "" || r.d.Offers == nil {
+		return r.plan.Level
+	}
+	return r.d.Offers()
 }
 
 // end records how the call ended and returns what the caller is told.
@@ -121,16 +137,21 @@ func (r *run) execute(ctx context.Context) (result sdk.Result, err error) {
 	if err := r.replan(); err != nil { // compiling may have taken long
 		return sdk.Result{}, err
 	}
-	hard := r.clock.begin(ctx, &r.d.state.alarms, r.plan.Entry.Tool.Limits, r.parent)
+	hard := r.begin(ctx)
 	defer r.clock.stop()
+	defer r.watch()()
 	defer r.removeTmp()
-	job := r.job()
+	job := r.work()
 	defer func() {
 		if p := recover(); p != nil {
 			err = &sdk.Error{Kind: sdk.Internal, Op: "dispatch", What: fmt.Sprintf("panic: %v", p), Err: errors.New(string(debug.Stack()))}
 		}
 	}()
 	result, err = program.Run(hard, job)
+	r.late = r.clock.out()
+	if why := r.clock.revocation(); why != nil { // whatever the guest has made of it
+		return sdk.Result{}, why
+	}
 	if err != nil {
 		return sdk.Result{}, err
 	}
@@ -139,25 +160,42 @@ func (r *run) execute(ctx context.Context) (result sdk.Result, err error) {
 			return sdk.Result{}, &sdk.Error{Kind: sdk.Guest, What: "the tool's result is not what its output schema promises", Err: errors.New(err.Error())}
 		}
 	}
+	if r.job != nil && len(result.Questions) > 0 {
+		return sdk.Result{}, &sdk.Error{Kind: sdk.Guest, What: "a background job cannot ask the user anything"}
+	}
 	return r.d.sealQuestions(r, result)
 }
 
-func (r *run) job() executor.Job {
+// begin starts the clock. A job's is its own; a call's ends with its parent's.
+func (r *run) begin(ctx context.Context) (hard context.Context) {
+	if r.job != nil {
+		return r.clock.detached(ctx, &r.d.state.alarms, r.job)
+	}
+	return r.clock.begin(ctx, &r.d.state.alarms, r.plan.Entry.Tool.Limits, r.parent)
+}
+
+// work is what the executor is given.
+func (r *run) work() executor.Job {
 	p := &r.plan
 	grant := capability.NewGrant(p.Layers, r.see).WithLive(r.live)
 	r.grant = grant
+	if r.output == nil && r.d.Tasks != nil {
+		r.output = r.d.Tasks.Output(tasks.Spec{Owner: r.taskOwner(), By: r.id})
+	}
 	return executor.Job{
 		Input: sdk.Input{
 			Tool: p.Entry.Tool.Name, Args: p.Args, Call: r.id, Scope: p.Call.Scope, Client: p.Call.Client,
-			Env: r.d.env(grant, p.Layers), Timeout: r.clock.budget, Answers: p.answer.answers, State: p.answer.state,
+			Env: r.d.env(grant, p.Layers), Timeout: r.clock.budget, Answers: p.answer.answers, State: p.answer.state, Job: r.job.id(),
 		},
 		Grant:  grant,
 		Limits: p.Entry.Tool.Limits,
+		Level:  p.Level,
 		Dirs:   executor.Dirs{Workspace: p.Call.Scope.Workspace, Skill: skillDir(p.Entry), Tmp: r.makeTmp},
 		Soft:   r.clock.soft,
 		Ops: r.d.Ops.Bind(ops.Binding{
 			Grant: grant, Scope: p.Call.Scope, Skill: r.d.owner(p.Entry.Skill), Limits: p.Entry.Tool.Limits,
 			Secrets: func() egress.Secrets { return r.d.Secrets(r.d.Policy(), p.Entry.Skill) }, Live: r.alive, Invoke: r.invoke,
+			Jobs: r.d.Tasks, StartJob: r.startJob, Output: r.output,
 		}),
 		Emit: r.event2caller,
 	}
@@ -194,7 +232,7 @@ func (r *run) replan() error {
 			return err
 		}
 	}
-	plan, err := r.d.plan(r.plan.Call, r.parent)
+	plan, err := r.d.plan(r.plan.Call, r.parent, r.job)
 	if err == nil {
 		r.plan = plan
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -31,6 +32,20 @@ type Schema struct {
 	subject  string             // what is checked, for messages
 	nodes    map[string]*jsonschema.Schema
 	worst    int // work for a value without arrays; manyWork if it has no bound
+
+	later func() (*Schema, error) // of Later
+}
+
+// Later is Compile, or CompileAny if any, at the first Check. It is for schemas
+// that are known to be good, such as those of this binary: a bad one is only
+// found then.
+func Later(raw json.RawMessage, any bool) *Schema {
+	return &Schema{later: sync.OnceValues(func() (*Schema, error) {
+		if any {
+			return CompileAny(raw)
+		}
+		return Compile(raw)
+	})}
 }
 
 // Compile compiles the schema of a tool's arguments, whose type must be
@@ -126,6 +141,11 @@ func badSchema(format string, args ...any) error {
 // duplicate keys, text that is not UTF-8, unpaired surrogates, anything after
 // the value, and numbers beyond all reason.
 func (s *Schema) Check(value json.RawMessage) (err error) {
+	if s.later != nil {
+		if s, err = s.later(); err != nil {
+			return &sdk.Error{Kind: sdk.Internal, Op: "schema.Check", What: "the schema", Err: err}
+		}
+	}
 	if value == nil {
 		value = emptyObject
 	}

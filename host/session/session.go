@@ -256,6 +256,15 @@ func Local() string {
 	return "local:" + u.Username[strings.LastIndexByte(u.Username, '\\')+1:]
 }
 
+// AccountHome returns the home directory of the account that runs the host,
+// whatever the environment says; "" if there is none.
+func AccountHome() string {
+	if u, err := user.LookupId(strconv.Itoa(os.Getuid())); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir
+	}
+	return ""
+}
+
 // Scope returns the scope of a call by the local user.
 func (s *Session) Scope(session string) sdk.Scope {
 	return sdk.Scope{Caller: s.caller, Workspace: s.workspace, Session: session}

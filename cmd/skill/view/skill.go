@@ -2,12 +2,15 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/manifest/template"
 )
 
 // Skill writes what a skill is, offers and asks for.
@@ -19,9 +22,13 @@ func Skill(w io.Writer, s *manifest.Skill) {
 	row(w, "  manifest     %s", s.Home.File)
 	row(w, "  digest       %s", s.Home.Digest)
 	row(w, "  runtime      %s %s", s.Runtime, s.ABI)
+	if confinement := sandboxed(s); confinement != "" {
+		row(w, "  sandbox      %s", confinement)
+	}
 	needs(w, s)
 	for _, t := range s.Tools {
 		row(w, "  tool         %s: %s", t.Name, Short(t.Description, 100))
+		runs(w, t.Command)
 		only(w, t.Narrow)
 	}
 	for _, r := range s.Resources {
@@ -39,6 +46,49 @@ func Skill(w io.Writer, s *manifest.Skill) {
 	for _, warning := range s.Home.Warnings {
 		row(w, "  warning      %s", warning)
 	}
+}
+
+// sandboxed says how a native skill wants to be confined; "" for others.
+func sandboxed(s *manifest.Skill) string {
+	b := s.Sandbox
+	if b.Require == "" {
+		return ""
+	}
+	text := "at least " + b.Require
+	if b.Isolation == "session" {
+		text += ", one process for many calls"
+	}
+	if b.Home != "" {
+		text += ", with a " + b.Home + " home that lasts"
+	}
+	return text
+}
+
+// runs writes what a tool of the runtime "exec" runs.
+func runs(w io.Writer, c *template.Command) {
+	if c == nil {
+		return
+	}
+	line := words(c)
+	for i, word := range line {
+		if strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'\\`$&|;<>()*?#~", r) }) {
+			line[i] = strconv.Quote(word)
+		}
+	}
+	row(w, "               runs %s", strings.Join(line, " "))
+	if c.Input != "" {
+		row(w, "               with %q on its standard input", c.Input)
+	}
+	if len(c.Success) > 1 || len(c.Success) == 1 && c.Success[0] != 0 {
+		row(w, "               exit status of success: %s", strings.Trim(fmt.Sprint(c.Success), "[]"))
+	}
+}
+
+func words(c *template.Command) []string {
+	if c == nil {
+		return nil
+	}
+	return slices.Clone(c.Words)
 }
 
 func only(w io.Writer, narrow *capability.Layer) {
@@ -97,6 +147,12 @@ type (
 		Resources   []resourceDoc `json:"resources"`
 		Prompts     []promptDoc   `json:"prompts"`
 		Warnings    []string      `json:"warnings,omitempty"`
+		Sandbox     *sandboxDoc   `json:"sandbox,omitempty"` // native runtimes
+	}
+	sandboxDoc struct {
+		Require   string `json:"require"`
+		Isolation string `json:"isolation"`
+		Home      string `json:"home,omitempty"`
 	}
 	toolDoc struct {
 		Name        string          `json:"name"`
@@ -107,6 +163,7 @@ type (
 		Examples    []string        `json:"examples,omitempty"`
 		Narrow      []entry         `json:"capabilities,omitempty"`
 		Limits      limitsDoc       `json:"limits"`
+		Command     []string        `json:"command,omitempty"`
 	}
 	secretDoc struct {
 		Name   string   `json:"name"`
@@ -164,11 +221,14 @@ func SkillJSON(s *manifest.Skill) any {
 	d := skillDoc{Name: s.Name, Version: s.Version, Description: s.Description, Runtime: s.Runtime, ABI: s.ABI, File: s.Home.File, Digest: s.Home.Digest,
 		Builtin: s.Home.Builtin, Needs: append([]entry{}, entries(&s.Needs)...), Secrets: []secretDoc{}, Limits: limits(s.Limits),
 		Tools: []toolDoc{}, Resources: []resourceDoc{}, Prompts: []promptDoc{}, Warnings: s.Home.Warnings}
+	if b := s.Sandbox; b.Require != "" {
+		d.Sandbox = &sandboxDoc{b.Require, b.Isolation, b.Home}
+	}
 	for _, x := range s.Secrets {
 		d.Secrets = append(d.Secrets, secretDoc{x.Name, x.Hosts, x.Header, x.Format})
 	}
 	for _, t := range s.Tools {
-		d.Tools = append(d.Tools, toolDoc{t.Name, t.Title, t.Description, t.Input, t.Output, t.Examples, entries(t.Narrow), limits(t.Limits)})
+		d.Tools = append(d.Tools, toolDoc{t.Name, t.Title, t.Description, t.Input, t.Output, t.Examples, entries(t.Narrow), limits(t.Limits), words(t.Command)})
 	}
 	for _, r := range s.Resources {
 		d.Resources = append(d.Resources, resourceDoc{r.Name, r.Title, r.Description, r.URI, r.MIME, r.File, r.Tool, entries(r.Narrow)})

@@ -4,28 +4,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import sharp from 'sharp';
+import { connect, text } from './connect.mjs';
 
 const [kind, phase, command, work] = process.argv.slice(2);
-
-async function connect() {
-  const server = { command, args: ['serve', '--workspace', work], env: { ...process.env }, stderr: 'inherit' };
-  const info = { name: `end-to-end-${kind}`, version: '1.0.0' };
-  if (kind === 'v1') {
-    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
-    const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
-    const client = new Client(info, { capabilities: {} });
-    await client.connect(new StdioClientTransport(server));
-    return client;
-  }
-  const { Client } = await import('@modelcontextprotocol/client');
-  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
-  const negotiation = kind === 'v2-modern' ? { versionNegotiation: { mode: { pin: '2026-07-28' } } } : {};
-  const client = new Client(info, { capabilities: {}, ...negotiation });
-  await client.connect(new StdioClientTransport(server));
-  return client;
-}
-
-const text = (result) => result.content.filter((c) => c.type === 'text').map((c) => c.text).join('\n');
 
 async function ok(client, name, args) {
   const result = await client.callTool({ name, arguments: args });
@@ -50,7 +31,7 @@ async function image(client, file, mime) {
   console.log(`${file}: ${picture.mimeType} ${shown.width}x${shown.height}, ${bytes.length} bytes`);
 }
 
-const client = await connect();
+const client = await connect(kind, command, ['serve', '--workspace', work]);
 const { tools } = await client.listTools();
 const names = tools.map((t) => t.name);
 console.log('tools:', names.join(' '));
