@@ -82,7 +82,8 @@ function decode (b) {
   return m
 }
 
-// One call: a stream of messages, each after a byte 0 and its length.
+// Calls, one after another: a stream of messages, each after a byte 0 and its
+// length.
 function serve (stream) {
   const pending = new Map() // operations, by id
   let last = 0, unread = Buffer.alloc(0)
@@ -113,13 +114,13 @@ function serve (stream) {
   }
   async function hear (m) {
     if (m.kind === CALL) {
-      send({ kind: RESULT, body: await answer(m.body) })
-      stream.end()
+      call.stopping = false
+      send({ kind: RESULT, id: m.id, body: await answer(m.body) })
     } else if (m.kind === STOP) {
       call.stopping = true // a tool that takes long looks at this
     } else if (m.kind === REPLY) {
       const waiting = pending.get(m.id)
-      pending.delete(m.id)
+      if (!pending.delete(m.id)) return // of an earlier call
       if (m.body.length === 0) return waiting.reject(new Error('the host has no such operation'))
       const reply = parseFrame(m.body)
       if (reply.header.error) waiting.reject(Object.assign(new Error(reply.header.error.what), reply.header.error))
@@ -128,7 +129,8 @@ function serve (stream) {
   }
   stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
   stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
-  stream.on('error', () => {}) // the host has ended the call
+  stream.on('error', () => {}) // the host has ended a call by force
+  stream.on('end', () => stream.end())
   stream.on('data', data => {
     unread = Buffer.concat([unread, data])
     while (unread.length >= 5 && unread.length >= 5 + unread.readUInt32BE(1)) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -23,26 +24,38 @@ type stream = grpc.BidiStreamingServer[wire.Message, wire.Message]
 // server serves the tools that guest.Tool registered.
 type server struct{}
 
-// Run makes one call.
+// Run makes the calls that the host asks for on one stream, one after another.
 func (server) Run(s stream) error {
-	first, err := s.Recv()
-	if err != nil {
-		return err
+	m, err := s.Recv()
+	for err == nil {
+		m, err = answer(s, m)
 	}
-	in, err := input(first)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// answer makes the call that m begins, and returns the message after it.
+func answer(s stream, m *wire.Message) (next *wire.Message, err error) {
+	in, err := input(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(s.Context())
 	defer cancel(nil)
-	c := &call{stream: s, pending: map[uint32]chan []byte{}}
-	c.listen = sync.OnceFunc(func() { go c.receive(cancel) }) // ends with the stream, which ends when Run returns
+	c := &call{stream: s, cancel: cancel, pending: map[uint32]chan []byte{}, next: make(chan received, 1)}
 	defer time.AfterFunc(deaf, c.listen).Stop()
 	frame, err := result(guest.Run(ctx, c, in))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.send(wire.Kind_RESULT, 0, frame)
+	if err := c.finish(m.Id, frame); err != nil {
+		return nil, err
+	}
+	c.once.Do(func() { c.receive() }) // unless it does so already
+	r := <-c.next
+	return r.m, r.err
 }
 
 // deaf is how long a call that asks for nothing does not listen to its stream:
@@ -52,7 +65,7 @@ const deaf = time.Millisecond
 // input reads the message that begins a call.
 func input(m *wire.Message) (in sdk.Input, err error) {
 	if m.Kind != wire.Kind_CALL {
-		return in, fmt.Errorf("a stream begins with CALL, not %v", m.Kind)
+		return in, fmt.Errorf("a call begins with CALL, not %v", m.Kind)
 	}
 	f, err := sdk.ParseFrame(m.Body)
 	if err != nil {
@@ -77,8 +90,12 @@ func result(r sdk.Result, err error) ([]byte, error) {
 // that its call came on.
 type call struct {
 	stream stream
-	out    sync.Mutex // one message at a time
-	listen func()     // from now on, for replies and the request to stop
+	cancel context.CancelCauseFunc
+	once   sync.Once     // receive runs once
+	next   chan received // what it returned
+
+	out  sync.Mutex // one message at a time
+	over bool       // the result was sent
 
 	mu      sync.Mutex
 	pending map[uint32]chan []byte // operations, by id
@@ -87,29 +104,54 @@ type call struct {
 
 var _ guest.Host = (*call)(nil)
 
+type received struct {
+	m   *wire.Message
+	err error
+}
+
+// send sends a message. After the result there is none: what a tool left
+// running says would be taken for the next call's.
 func (c *call) send(kind wire.Kind, id uint32, body []byte) error {
 	c.out.Lock()
 	defer c.out.Unlock()
+	if c.over {
+		return errOver
+	}
 	return c.stream.Send(&wire.Message{Kind: kind, Id: id, Body: body})
 }
 
-// receive hands out replies until the stream has ended, and ends the call's
-// context when the host says so.
-func (c *call) receive(cancel context.CancelCauseFunc) {
+var errOver = errors.New("the call is over")
+
+// finish sends the result of the call with that number.
+func (c *call) finish(number uint32, frame []byte) error {
+	c.out.Lock()
+	defer c.out.Unlock()
+	c.over = true
+	return c.stream.Send(&wire.Message{Kind: wire.Kind_RESULT, Id: number, Body: frame})
+}
+
+// listen hears from now on replies and the request to stop.
+func (c *call) listen() { c.once.Do(func() { go c.receive() }) }
+
+// receive hands out replies, and ends the call's context when the host says so,
+// until there is another message or the stream has ended.
+func (c *call) receive() {
 	for {
 		m, err := c.stream.Recv()
-		if err != nil {
-			cancel(context.Canceled)
-			return
-		}
-		switch m.Kind {
-		case wire.Kind_REPLY:
+		switch {
+		case err != nil:
+			c.cancel(context.Canceled)
+		case m.Kind == wire.Kind_REPLY:
 			if reply := c.take(m.Id); reply != nil {
 				reply <- m.Body
 			}
-		case wire.Kind_STOP:
-			cancel(stop(m.Body))
+			continue
+		case m.Kind == wire.Kind_STOP:
+			c.cancel(stop(m.Body))
+			continue
 		}
+		c.next <- received{m, err}
+		return
 	}
 }
 

@@ -41,7 +41,6 @@ func serve(getenv func(string) string, out io.Writer) error {
 	}
 	s := grpc.NewServer(
 		grpc.MaxRecvMsgSize(math.MaxInt32), // the host keeps the limits
-		grpc.NumStreamWorkers(4),           // whose stacks have grown already
 		grpc.InitialWindowSize(1<<20),      // said once: pings to measure the connection cost more than they bring
 		grpc.InitialConnWindowSize(4<<20),
 	)

@@ -41,6 +41,14 @@ var (
 		f, err := c.Start(in.Text, map[string]int{"n": 1}, []byte("blob"), []byte("two")).Wait()
 		return string(f.Header), err
 	})
+	_ = guest.Tool("late", "", func(c *guest.Call, in textArgs) (string, error) {
+		go func() {
+			<-answered
+			c.Log("info", "too late")
+			close(said)
+		}()
+		return "", nil
+	})
 	_ = guest.Tool("wait", "", func(c *guest.Call, _ textArgs) (string, error) {
 		<-c.Context().Done()
 		var s *sdk.Stop
@@ -51,10 +59,13 @@ var (
 	})
 )
 
+var answered, said chan struct{} // of TestNext
+
 // host speaks to a plugin that is served in this process.
 type host struct {
 	t      *testing.T
 	stream grpc.ClientStream
+	number uint32 // of the last call
 }
 
 func newHost(t *testing.T) *host {
@@ -96,7 +107,7 @@ func newHost(t *testing.T) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &host{t, stream}
+	return &host{t: t, stream: stream}
 }
 
 func (h *host) send(kind wire.Kind, id uint32, body []byte) {
@@ -116,7 +127,13 @@ func (h *host) call(tool, text string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.send(wire.Kind_CALL, 0, sdk.AppendFrame(nil, header))
+	h.begin(header)
+}
+
+func (h *host) begin(header []byte) {
+	h.t.Helper()
+	h.number++
+	h.send(wire.Kind_CALL, h.number, sdk.AppendFrame(nil, header))
 }
 
 func (h *host) next(kind wire.Kind) *wire.Message {
@@ -128,14 +145,14 @@ func (h *host) next(kind wire.Kind) *wire.Message {
 	return m
 }
 
-// result reads the result, and the end of the stream.
+// result reads the result.
 func (h *host) result() (sdk.Result, error) {
 	h.t.Helper()
-	r, err := sdk.ParseResult(h.next(wire.Kind_RESULT).Body)
-	if end := h.stream.RecvMsg(&wire.Message{}); end != io.EOF {
-		h.t.Errorf("after the result: %v", end)
+	m := h.next(wire.Kind_RESULT)
+	if m.Id != h.number {
+		h.t.Errorf("the result of call %d, want %d", m.Id, h.number)
 	}
-	return r, err
+	return sdk.ParseResult(m.Body)
 }
 
 func (h *host) text(want string) {
@@ -166,10 +183,10 @@ func TestError(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	h := newHost(t)
-	h.send(wire.Kind_CALL, 0, sdk.AppendFrame(nil, []byte(`{"tool":"","describe":true}`)))
+	h.begin([]byte(`{"tool":"","describe":true}`))
 	r, err := h.result()
 	var d sdk.Description
-	if err != nil || json.Unmarshal(r.Structured, &d) != nil || len(d.Tools) != 5 {
+	if err != nil || json.Unmarshal(r.Structured, &d) != nil || len(d.Tools) != 6 {
 		t.Errorf("%s, %v", r.Structured, err)
 	}
 }
@@ -239,6 +256,35 @@ func TestStopEndsOperations(t *testing.T) {
 	h.next(wire.Kind_OP)
 	h.send(wire.Kind_STOP, 0, nil)
 	if _, err := h.result(); sdk.KindOf(err) != sdk.Limit {
+		t.Errorf("got %v", err)
+	}
+}
+
+// One call after another on one stream: what belongs to an earlier one does
+// not touch the next one.
+func TestNext(t *testing.T) {
+	answered, said = make(chan struct{}), make(chan struct{})
+	h := newHost(t)
+	h.call("echo", "one")
+	h.text("one")
+	h.send(wire.Kind_STOP, 0, nil)
+	h.send(wire.Kind_REPLY, 1, sdk.AppendFrame(nil, []byte(`{"stale":1}`)))
+	h.call("ask", "kv.get")
+	h.send(wire.Kind_REPLY, h.next(wire.Kind_OP).Id, sdk.AppendFrame(nil, []byte(`{"ok":1}`)))
+	h.text(`{"ok":1}`)
+	h.call("wait", "")
+	h.send(wire.Kind_STOP, 0, nil)
+	h.text("the call is cancelled or out of time")
+	h.call("late", "")
+	h.text("")
+	close(answered)
+	<-said
+	h.call("echo", "two")
+	h.text("two")
+	if err := h.stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.stream.RecvMsg(&wire.Message{}); err != io.EOF {
 		t.Errorf("got %v", err)
 	}
 }

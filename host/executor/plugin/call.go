@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,22 +22,22 @@ const (
 	maxEvent    = 64 << 10        // bytes of a progress or log message; longer ones are dropped
 	maxMessages = 2 * maxEvents   // of a call besides operations; those after maxEvents are dropped
 	maxLastWord = 4 << 10         // bytes of a result that always fits
-	maxLinger   = 2 * time.Second // until a stream ends after its result, and a process after its connection
+	maxLinger   = 2 * time.Second // until a process ends after its connection
 )
 
-// A call is one call of a process, on a stream of its own.
+// A call is one call of a process. Until it is over, a stream is its own.
 type call struct {
 	p      *process
 	job    *executor.Job
 	hard   context.Context
-	ctx    context.Context // of the stream: done when hard is, and when something went wrong
-	end    context.CancelCauseFunc
-	stream grpc.ClientStream
+	ctx    context.Context // of its operations: done when hard is, when something went wrong, and when the call is over
+	cancel context.CancelCauseFunc
 	out    sync.Mutex // one message at a time
 	ops    ops
 
 	mu      sync.Mutex
-	spent   int64 // bytes, against limits.output
+	stream  *stream // nil before and after
+	spent   int64   // bytes, against limits.output
 	events  int
 	failure error // why the host ended the stream
 }
@@ -48,8 +47,8 @@ type call struct {
 func (p *process) call(hard context.Context, j *executor.Job) (r sdk.Result, well bool, err error) {
 	c := &call{p: p, job: j, hard: hard}
 	// The deadline stays here: a plugin that knew it would end the stream first.
-	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(hard))
-	defer c.end(nil)
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(hard))
+	defer func() { c.leave(well) }()
 	defer context.AfterFunc(hard, func() { c.end(context.Cause(hard)) })()
 	p.enter(c)
 	defer p.leave(c)
@@ -58,9 +57,11 @@ func (p *process) call(hard context.Context, j *executor.Job) (r sdk.Result, wel
 	defer done()
 	input.Proxy = url
 	c.ops.call = c
-	defer c.ops.wait()
 	frame, err := c.converse(input)
-	defer c.end(nil) // before the operations are waited for
+	if err != nil || !c.ops.idle() {
+		c.end(nil) // whoever still sends something does not wait until it is read
+	}
+	c.ops.wait()
 	p.stdout.drain()
 	p.stderr.drain()
 	if err == nil {
@@ -80,41 +81,37 @@ func (p *process) call(hard context.Context, j *executor.Job) (r sdk.Result, wel
 	return sdk.Result{}, false, c.outcome(misbehaved("its result is not a frame: " + clip(err.Error(), 256)))
 }
 
-// converse says what is to be done and listens until the stream has ended. It
-// returns the frame of the result.
+// converse says what is to be done and listens until there is a result, of
+// which it returns the frame.
 func (c *call) converse(in sdk.Input) (result []byte, err error) {
 	header, err := json.Marshal(&in)
 	if err != nil {
 		return nil, &sdk.Error{Kind: sdk.Internal, Op: "plugin.Run", What: "the call's input", Err: err}
 	}
-	c.stream, err = c.p.conn.NewStream(c.ctx, &wire.Service.Streams[0], wire.RunMethod, grpc.MaxCallRecvMsgSize(maxMessage(c.job.Limits)))
+	s, err := c.p.stream(c.ctx, maxMessage(c.job.Limits))
 	if err != nil {
 		return nil, err
 	}
-	if err := c.send(wire.Kind_CALL, 0, sdk.AppendFrame(nil, header)); err != nil {
+	if !c.begin(s) {
+		return nil, context.Cause(c.ctx)
+	}
+	if err := c.send(wire.Kind_CALL, s.calls, sdk.AppendFrame(nil, header)); err != nil {
 		return nil, err
 	}
 	defer c.watchSoft()()
 	for {
 		m := &wire.Message{}
-		switch err := c.stream.RecvMsg(m); {
-		case err == nil:
-		case errors.Is(err, io.EOF) && result != nil:
-			return result, nil
-		default:
+		if err := s.RecvMsg(m); err != nil {
 			return nil, err
 		}
-		if result != nil {
-			return nil, misbehaved(fmt.Sprintf("it sent %s after its result", word(m.Kind)))
-		}
 		if m.Kind == wire.Kind_RESULT {
-			if !c.fits(len(m.Body)) {
+			switch {
+			case m.Id != s.calls:
+				return nil, misbehaved(fmt.Sprintf("it sent the result of call %d in call %d of the stream", m.Id, s.calls))
+			case !c.fits(len(m.Body)):
 				return nil, c.overflow()
 			}
-			result = append([]byte{}, m.Body...)
-			linger := time.AfterFunc(maxLinger, func() { c.fail(misbehaved("it did not end the call after its result")) })
-			defer linger.Stop()
-			continue
+			return append([]byte{}, m.Body...), nil
 		}
 		if err := c.hear(m); err != nil {
 			return nil, err
@@ -182,11 +179,54 @@ func (c *call) watchSoft() func() {
 func (c *call) send(kind wire.Kind, id uint32, body []byte) error {
 	c.out.Lock()
 	defer c.out.Unlock()
-	err := c.stream.SendMsg(&wire.Message{Kind: kind, Id: id, Body: body})
+	c.mu.Lock()
+	s := c.stream
+	c.mu.Unlock()
+	err := s.SendMsg(&wire.Message{Kind: kind, Id: id, Body: body})
 	if errors.Is(err, io.EOF) {
 		return nil // the reason is what is received
 	}
 	return err
+}
+
+// begin makes s the call's, unless that has ended already.
+func (c *call) begin(s *stream) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		s.end()
+		return false
+	}
+	c.stream = s
+	return true
+}
+
+// end ends the call and its stream.
+func (c *call) end(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel(why)
+	if c.stream != nil {
+		c.stream.end()
+	}
+}
+
+// leave gives the stream back, if the call went well and nothing has ended the
+// stream. Nothing that comes later reaches it.
+func (c *call) leave(well bool) {
+	c.mu.Lock()
+	s := c.stream
+	c.stream = nil
+	ended := c.ctx.Err() != nil
+	c.cancel(nil)
+	c.mu.Unlock()
+	switch {
+	case s == nil:
+	case well && !ended:
+		c.p.keep(s)
+	default:
+		s.end()
+	}
 }
 
 // fail ends the stream, for the first reason that is given.

@@ -72,7 +72,7 @@ type interop struct {
 }
 
 func (*interop) GRPCServer(_ *transport.GRPCBroker, s *grpc.Server) error {
-	s.RegisterService(&wire.Service, rawServer(func(s raw) error { return say(s, wire.Kind_RESULT, 0, done) }))
+	s.RegisterService(&wire.Service, rawServer(func(s raw) error { return say(s, wire.Kind_RESULT, 1, done) }))
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (do rawServer) Run(s raw) error {
 		return err
 	}
 	if f, err := sdk.ParseFrame(m.Body); err == nil && bytes.Contains(f.Header, []byte(`"describe":true`)) {
-		return s.Send(&wire.Message{Kind: wire.Kind_RESULT, Body: sdk.AppendError(nil, &sdk.Error{Kind: sdk.NotFound, What: "none"})})
+		return s.Send(&wire.Message{Kind: wire.Kind_RESULT, Id: 1, Body: sdk.AppendError(nil, &sdk.Error{Kind: sdk.NotFound, What: "none"})})
 	}
 	return do(s)
 }
@@ -248,10 +248,8 @@ var streams = map[string]func(raw) error{
 	"stream_exit":           func(raw) error { fmt.Fprintln(os.Stderr, "last words"); os.Exit(7); return nil },
 	"stream_signal":         func(raw) error { kill(); return nil },
 	"stream_hang":           func(raw) error { forever(); return nil },
-	"stream_result_twice":   func(s raw) error { say(s, wire.Kind_RESULT, 0, done); return say(s, wire.Kind_RESULT, 0, done) },
-	"stream_result_more":    func(s raw) error { say(s, wire.Kind_RESULT, 0, done); return say(s, wire.Kind_LOG, 0, `{}`) },
-	"stream_endless":        func(s raw) error { say(s, wire.Kind_RESULT, 0, done); forever(); return nil },
-	"stream_garbage_result": func(s raw) error { return say(s, wire.Kind_RESULT, 0, "garbage") },
+	"stream_number":         func(s raw) error { return say(s, wire.Kind_RESULT, 7, done) },
+	"stream_garbage_result": func(s raw) error { return say(s, wire.Kind_RESULT, 1, "garbage") },
 	"stream_garbage_log":    func(s raw) error { return say(s, wire.Kind_LOG, 0, "garbage") },
 	"stream_garbage_part":   func(s raw) error { return say(s, wire.Kind_PARTIAL, 0, "garbage") },
 	"stream_garbage_op":     func(s raw) error { return say(s, wire.Kind_OP, 1, "garbage") },
@@ -295,11 +293,11 @@ var streams = map[string]func(raw) error{
 		}
 	},
 	"stream_giant": func(s raw) error {
-		return say(s, wire.Kind_RESULT, 0, strings.Repeat("x", 64<<20))
+		return say(s, wire.Kind_RESULT, 1, strings.Repeat("x", 64<<20))
 	},
 	"stream_methods": func(s raw) error {
 		time.Sleep(100 * time.Millisecond) // for others to come
-		return say(s, wire.Kind_RESULT, 0, frame(`{"content":[{"type":"text","text":"`+strings.Join(methods, " ")+`"}]}`))
+		return say(s, wire.Kind_RESULT, 1, frame(`{"content":[{"type":"text","text":"`+strings.Join(methods, " ")+`"}]}`))
 	},
 	"stream_stubborn": func(s raw) error { // reads, and does not do what it is told
 		for {
@@ -308,8 +306,24 @@ var streams = map[string]func(raw) error{
 			}
 		}
 	},
+	// What comes after a result.
+	"late_result": func(s raw) error {
+		say(s, wire.Kind_RESULT, 1, done)
+		say(s, wire.Kind_RESULT, 1, done)
+		forever()
+		return nil
+	},
+	"late_garbage": func(s raw) error {
+		say(s, wire.Kind_RESULT, 1, done)
+		say(s, wire.Kind_LOG, 0, "garbage")
+		forever()
+		return nil
+	},
+	"late_end":     func(s raw) error { return say(s, wire.Kind_RESULT, 1, done) },
+	"late_silence": func(s raw) error { say(s, wire.Kind_RESULT, 1, done); forever(); return nil },
+
 	"stream_lie": func(s raw) error { // in the host's name
-		return s.Send(&wire.Message{Kind: wire.Kind_RESULT, Body: sdk.AppendError(nil, &sdk.Error{Kind: sdk.Internal, What: "lie",
+		return s.Send(&wire.Message{Kind: wire.Kind_RESULT, Id: 1, Body: sdk.AppendError(nil, &sdk.Error{Kind: sdk.Internal, What: "lie",
 			Denial: &sdk.Denial{Layer: "operator"}})})
 	},
 }

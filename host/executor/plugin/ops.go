@@ -29,6 +29,7 @@ type ops struct {
 	mu      sync.Mutex
 	open    map[uint32]bool
 	started int
+	running int   // until the reply is sent
 	held    int64 // bytes of requests and replies
 }
 
@@ -39,6 +40,13 @@ func (o *ops) begin() {
 	ctx, cancel := context.WithCancel(c.job.Soft)
 	unhook := context.AfterFunc(c.ctx, cancel)
 	o.ctx, o.cancel = ctx, func() { unhook(); cancel() }
+}
+
+// idle reports whether no operation is under way.
+func (o *ops) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.running == 0
 }
 
 // wait ends all operations and waits until they are gone.
@@ -80,6 +88,7 @@ func (o *ops) start(id uint32, request []byte) error {
 	}
 	o.open[id] = true
 	o.held += size
+	o.running++
 	o.done.Go(func() {
 		var reply []byte
 		unknown := false
@@ -113,5 +122,6 @@ func (o *ops) answer(id uint32, size int64, reply []byte, unknown bool) {
 	_ = o.call.send(wire.Kind_REPLY, id, reply) // if that fails, receiving does too
 	o.mu.Lock()
 	o.held -= size
+	o.running--
 	o.mu.Unlock()
 }

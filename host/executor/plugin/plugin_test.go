@@ -240,9 +240,7 @@ func TestHostile(t *testing.T) {
 		"stream_exit":           {sdk.Guest, "exited with status 7 in the middle of the call: last words"},
 		"stream_signal":         {sdk.Guest, "killed"},
 		"stream_hang":           {sdk.Limit, "not in time"},
-		"stream_result_twice":   {sdk.Guest, "RESULT after its result"},
-		"stream_result_more":    {sdk.Guest, "LOG after its result"},
-		"stream_endless":        {sdk.Guest, "did not end the call"},
+		"stream_number":         {sdk.Guest, "result of call 7 in call 1"},
 		"stream_garbage_result": {sdk.Guest, "not a frame"},
 		"stream_garbage_log":    {sdk.Guest, "not JSON"},
 		"stream_garbage_part":   {sdk.Guest, "not a frame"},
@@ -278,6 +276,70 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLate: what a plugin says after a result is not taken for the result of
+// the next call on that stream.
+func TestLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind sdk.Kind
+		says string
+	}{
+		"late_result":  {sdk.Guest, "result of call 1 in call 2"},
+		"late_garbage": {sdk.Guest, "not JSON"},
+		"late_end":     {sdk.Guest, "without a result"},
+		"late_silence": {sdk.Limit, "not in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newWorld(t, Options{}).load(t, session(skillOf(name)))
+			for range 2 { // then there is another process
+				if got, _, err := do(t, p, "say", ""); got != "done" || err != nil {
+					t.Fatalf("%q, %v", got, err)
+				}
+				_, _, err := do(t, p, "say", "", within(time.Second, &sdk.Error{Kind: sdk.Limit, What: "not in time"}))
+				if sdk.KindOf(err) != c.kind || !strings.Contains(fmt.Sprint(err), c.says) {
+					t.Errorf("got %v, want kind %s and %q", err, c.kind, c.says)
+				}
+			}
+		})
+	}
+}
+
+// TestStreams: calls one after another share a stream, calls at once do not,
+// and what ends one by force ends no other.
+func TestStreams(t *testing.T) {
+	w := newWorld(t, Options{})
+	p := w.load(t, session(skillOf("good")))
+	for range 3 {
+		if got, _, err := do(t, p, "say", "x"); got != "x" || err != nil {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	w.pool.mu.Lock()
+	proc := w.pool.all[0]
+	w.pool.mu.Unlock()
+	if len(proc.streams) != 1 || proc.streams[0].calls != 3 {
+		t.Errorf("%d streams", len(proc.streams))
+	}
+	if _, _, err := do(t, p, "say", "x", output(1<<28)); err != nil || len(proc.streams) != 1 || proc.streams[0].calls != 1 {
+		t.Errorf("a call with other limits: %d streams, %v", len(proc.streams), err)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, _, err := do(t, p, "nap", "200ms"); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			_, _, err := do(t, p, "nap", "1h", within(50*time.Millisecond, &sdk.Error{Kind: sdk.Limit, What: "not in time"}))
+			if sdk.KindOf(err) != sdk.Limit {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestToolsThatBreak: the same for what an honest plugin's tool may do.

@@ -45,9 +45,10 @@ type process struct {
 	mu      sync.Mutex
 	guest   caged // nil until it was started
 	stopped bool
-	fell    bool    // it had ended before it was stopped
-	refusal error   // why its socket was not connected to
-	calls   []*call // under way, the last one begun last
+	fell    bool      // it had ended before it was stopped
+	refusal error     // why its socket was not connected to
+	calls   []*call   // under way, the last one begun last
+	streams []*stream // without a call, the last one used last
 }
 
 // spawn starts a process and connects to it. The error says what the plugin

@@ -96,7 +96,7 @@ func (Kind) EnumDescriptor() ([]byte, []int) {
 type Message struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          Kind                   `protobuf:"varint,1,opt,name=kind,proto3,enum=skill.plugin.v1.Kind" json:"kind,omitempty"`
-	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // of OP and REPLY, else 0
+	Id            uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"` // of CALL and its RESULT, and of OP and its REPLY; else 0
 	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
