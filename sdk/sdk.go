@@ -48,23 +48,40 @@ type Scope struct {
 	Caller    string `json:"caller"`              // "local:NAME" or an OAuth subject
 	Workspace string `json:"workspace,omitempty"` // real absolute path
 	Session   string `json:"session,omitempty"`   // the transport's session, else the task id, else the host process
+	Rights    string `json:"rights,omitempty"`    // the OAuth scopes of a remote caller, sorted, with spaces between them
 }
 
 // A Client says what the caller's client can do for a tool that needs its user.
 type Client struct {
-	Name string `json:"name,omitempty"`
-	Form bool   `json:"form,omitempty"` // can show a form (elicitation)
-	URL  bool   `json:"url,omitempty"`  // can open a URL (elicitation)
+	Name     string `json:"name,omitempty"`
+	Form     bool   `json:"form,omitempty"`     // can show a form (elicitation)
+	URL      bool   `json:"url,omitempty"`      // can open a URL (elicitation)
+	Sampling bool   `json:"sampling,omitempty"` // can ask its model
+	Roots    bool   `json:"roots,omitempty"`    // can list its roots
 }
+
+// A CallKind says what a Call asks for. Whatever it is, a tool of a skill does
+// the work, under the same rules.
+type CallKind string
+
+// The kinds of Call.
+const (
+	CallTool       CallKind = ""           // Tool is a tool's name
+	CallResource   CallKind = "resource"   // Tool is the URI to read
+	CallPrompt     CallKind = "prompt"     // Tool is a prompt's name, Args its arguments, which are strings
+	CallCompletion CallKind = "completion" // Args are {"prompt" or "uri": …, "argument": {"name", "value"}, "context": {…}}; Tool is the same prompt's name or URI template
+)
 
 // A Call is one request to run a tool.
 type Call struct {
+	Kind    CallKind          //
 	Tool    string            // as the client spelled it
 	Args    json.RawMessage   // a JSON object; nil means {}
 	Scope   Scope             //
 	Client  Client            //
 	Trace   string            // W3C traceparent, or empty
 	Narrow  json.RawMessage   // the call layer in the manifest's vocabulary as JSON, or nil
+	Roots   []string          // the file: URIs that the client confines its server to; nil says nothing
 	Answers map[string]Answer // to the Questions of an earlier Result
 	State   string            // as given in that Result
 }
@@ -100,8 +117,11 @@ type Content struct {
 	Name        string   `json:"name,omitempty"`
 	Title       string   `json:"title,omitempty"`
 	Description string   `json:"description,omitempty"`
-	Size        int64    `json:"size,omitempty"`     // of what a resource_link points to, bytes
-	Audience    []string `json:"audience,omitempty"` // "user", "assistant"
+	Size        int64    `json:"size,omitempty"`         // of what a resource_link points to, bytes
+	Audience    []string `json:"audience,omitempty"`     // "user", "assistant"
+	Priority    *float64 `json:"priority,omitempty"`     // 0 to 1
+	Modified    string   `json:"lastModified,omitempty"` // ISO 8601
+	Role        string   `json:"role,omitempty"`         // of a prompt's message: "user" (the default) or "assistant"
 	Blob        *int     `json:"blob,omitempty"`
 }
 
