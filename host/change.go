@@ -11,12 +11,12 @@ import (
 	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/manifest"
-	"github.com/skillhost/skill/host/mcp"
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/sdk"
 )
 
-var _ mcp.Backend = (*Host)(nil)
+var _ conversation.Backend = (*Host)(nil)
 
 // changes tells who watches that the set of tools may have changed: another
 // set of skills, or another policy.
@@ -100,11 +100,11 @@ func (h *Host) policyChanged(e policy.Event) {
 }
 
 // List returns a page of the tools that the caller of scope may call.
-func (h *Host) List(_ context.Context, scope sdk.Scope, kind mcp.Kind, cursor string, n int) (mcp.Page, error) {
+func (h *Host) List(_ context.Context, scope sdk.Scope, kind conversation.Kind, cursor string, n int) (conversation.Page, error) {
 	version, _ := h.changes.now()
-	page := mcp.Page{Version: version}
-	if kind != mcp.Tools {
-		return page, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("no list of %q", kind)}
+	page := conversation.Page{Version: version}
+	if kind != conversation.Tools {
+		return page, nil
 	}
 	after, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
@@ -134,14 +134,14 @@ func (h *Host) Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.
 }
 
 // Watch yields each time the set of tools may have changed.
-func (h *Host) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[mcp.Kind] {
-	return func(yield func(mcp.Kind) bool) {
+func (h *Host) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[conversation.Change] {
+	return func(yield func(conversation.Change) bool) {
 		_, next := h.changes.now()
 		for {
 			select {
 			case <-next:
 				_, next = h.changes.now() // before the yield, so that no change is missed meanwhile
-				if !yield(mcp.Tools) {
+				if !yield(conversation.Change{Kind: conversation.Tools}) {
 					return
 				}
 			case <-ctx.Done():

@@ -21,6 +21,10 @@ type Tool struct {
 	Icons       []Icon          `json:"icons,omitempty"`
 	Meta        json.RawMessage `json:"_meta,omitempty"`
 
+	// Hidden makes the tool one that only serves resources, prompts and
+	// completions of its skill: no client lists or calls it by itself.
+	Hidden bool `json:"hidden,omitempty"`
+
 	// Examples are queries that should find this tool. They feed the search
 	// and are not sent to clients.
 	Examples []string `json:"-"`
@@ -40,6 +44,7 @@ type Icon struct {
 	Src   string   `json:"src"`
 	MIME  string   `json:"mimeType,omitempty"`
 	Sizes []string `json:"sizes,omitempty"`
+	Theme string   `json:"theme,omitempty"` // "light" or "dark": the background that it is made for
 }
 
 // A Scope says for whom and where a call runs. Every stored key, task and

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/skillhost/skill/host/mcp"
+	"github.com/skillhost/skill/host/mcp/conversation"
 )
 
 // instructions tell a client's model what this server is.
@@ -34,8 +35,9 @@ when their files change. Messages for the operator go to standard error.`,
 			defer h.Close()
 			h.Start()
 			return mcp.Serve(cmd.Context(), h, cmd.InOrStdin(), os.Stdout, mcp.Options{
-				Name: "skill", Version: version, Instructions: instructions, Scope: h.Scope(),
-				Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
+				Options: conversation.Options{Name: "skill", Version: version, Instructions: instructions,
+					Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))},
+				Scope: h.Scope(),
 			})
 		},
 	}

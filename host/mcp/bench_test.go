@@ -16,7 +16,7 @@ import (
 
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
@@ -60,16 +60,16 @@ func TestMain(m *testing.M) {
 
 type echoHouse struct{}
 
-func (echoHouse) List(context.Context, sdk.Scope, Kind, string, int) (Page, error) {
-	return Page{}, nil
+func (echoHouse) List(context.Context, sdk.Scope, conversation.Kind, string, int) (conversation.Page, error) {
+	return conversation.Page{}, nil
 }
 
 func (echoHouse) Call(context.Context, sdk.Call, func(sdk.Event)) (sdk.Result, error) {
 	return sdk.Text("hello world"), nil
 }
 
-func (echoHouse) Watch(context.Context, sdk.Scope) iter.Seq[Kind] {
-	return func(func(Kind) bool) {}
+func (echoHouse) Watch(context.Context, sdk.Scope) iter.Seq[conversation.Change] {
+	return func(func(conversation.Change) bool) {}
 }
 
 // startServer starts this binary as one of the servers and introduces itself.
@@ -170,21 +170,16 @@ func BenchmarkCallsOneByOne(b *testing.B) {
 // BenchmarkCall is the front alone: no pipe, no client.
 func BenchmarkCall(b *testing.B) {
 	line := []byte(callLine(`12345`, "echo", `{"message":"hello world"}`))
-	f := newFront(context.Background(), echoHouse{}, io.Discard, Options{}.withDefaults())
+	t := conversation.NewRoom(echoHouse{}, conversation.Options{}).Open(context.Background(), sdk.Scope{}, nowhere{})
 	b.ReportAllocs()
 	for b.Loop() {
-		c := &call{front: f}
-		if flt := message.Parse(bytes.Clone(line), &c.msg); flt != nil {
-			b.Fatal(flt)
-		}
-		c.method, c.key = "tools/call", wire.IDKey(c.msg.ID)
-		c.ctx, c.stop = context.WithCancel(f.base)
-		if flt := f.calls.add(c); flt != nil {
-			b.Fatal(flt)
-		}
-		if flt := f.clients.identify(c); flt != nil {
-			b.Fatal(flt)
-		}
-		c.callTool()
+		t.Accept(bytes.Clone(line), conversation.Via{Out: nowhere{}})
 	}
 }
+
+// nowhere is an Outlet that hears all and says nothing.
+type nowhere struct{}
+
+func (nowhere) Send(b *wire.Buffer) { b.Free() }
+
+func (nowhere) End(b *wire.Buffer, _ *wire.Fault) { b.Free() }

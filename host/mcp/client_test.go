@@ -9,6 +9,7 @@ import (
 
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/mcp/message"
 )
 
@@ -19,7 +20,7 @@ func connect(t *testing.T, h *house, version string, o *gosdk.ClientOptions) *go
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := Serve(context.Background(), h, inR, outW, Options{Name: "skill", Version: "1"})
+		err := Serve(context.Background(), h, inR, outW, Options{Options: conversation.Options{Name: "skill", Version: "1"}})
 		outW.Close()
 		done <- err
 	}()
@@ -93,7 +94,7 @@ func TestOfficialClientInEveryRevision(t *testing.T) {
 					t.Errorf("ping: %v", err)
 				}
 			}
-			h.changes <- Tools
+			h.changes <- conversation.Tools
 			<-changed
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/mcp/message"
 	"github.com/skillhost/skill/sdk"
 )
@@ -85,7 +86,7 @@ func TestDuplicateIDInFlight(t *testing.T) {
 
 func TestQueueIsBounded(t *testing.T) {
 	h := newHouse()
-	s := serve(t, h, Options{Concurrency: 2, Queue: 1})
+	s := serve(t, h, Options{Options: conversation.Options{Concurrency: 2, Queue: 1}})
 	for id := 1; id <= 3; id++ { // two run, one waits
 		s.send(callLine(fmt.Sprint(id), "wait", `{"gate":"g"}`))
 	}
@@ -106,7 +107,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 func TestLegacyElicitation(t *testing.T) {
 	h := newHouse()
-	s := serve(t, h, Options{Concurrency: 1})
+	s := serve(t, h, Options{Options: conversation.Options{Concurrency: 1}})
 	s.ask(initialize(`{"elicitation":{"form":{}}}`))
 	s.send(callLine(`1`, "ask", `{"rounds":2}`))
 	var q struct {
@@ -163,7 +164,7 @@ func TestElicitationEndsAfterEightRounds(t *testing.T) {
 		questions++
 		s.send(`{"jsonrpc":"2.0","id":"` + q.ID + `","result":{"action":"accept","content":{}}}`)
 	}
-	if questions != maxRounds-1 {
+	if questions != 8-1 {
 		t.Errorf("asked %d times", questions)
 	}
 }
@@ -190,8 +191,8 @@ func TestListChanged(t *testing.T) {
 		h.mu.Lock()
 		h.version++
 		h.mu.Unlock()
-		h.changes <- Tools
-		h.changes <- Tools // one notification for both
+		h.changes <- conversation.Tools
+		h.changes <- conversation.Tools // one notification for both
 	}
 	s.ask(initialize(`{}`))
 	expect(t, s.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), `...version 1...`)
@@ -212,7 +213,7 @@ func TestTwoListensOnOneStream(t *testing.T) {
 	note := `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`
 	expect(t, listen(`"one"`, `"toolsListChanged":true`), fmt.Sprintf(ack, `"one"`))
 	expect(t, listen(`2.5`, `"toolsListChanged":true`), fmt.Sprintf(ack, `2.5`))
-	h.changes <- Tools
+	h.changes <- conversation.Tools
 	got := map[string]bool{s.recv(): true, s.recv(): true}
 	if !got[fmt.Sprintf(note, `"one"`)] || !got[fmt.Sprintf(note, `2.5`)] {
 		t.Fatalf("got %v", got)
@@ -220,7 +221,7 @@ func TestTwoListensOnOneStream(t *testing.T) {
 	s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"one"}}`)
 	for len(h.changes) > 0 || subscribers(s, h) {
 	}
-	h.changes <- Tools
+	h.changes <- conversation.Tools
 	expect(t, s.recv(), fmt.Sprintf(note, `2.5`))
 	s.send(`{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{` + modernMeta + `}}`)
 	expect(t, s.recv(), `{"jsonrpc":"2.0","id":3,"error":{"code":-32602,...}}`)
@@ -235,9 +236,9 @@ func subscribers(s *session, _ *house) bool {
 
 func TestListensAreBounded(t *testing.T) {
 	s := serve(t, newHouse(), Options{})
-	for i := range maxListens + 1 {
+	for i := range 16 + 1 {
 		got := s.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`, i, modernMeta))
-		if refused := strings.Contains(got, `"code":-32000`); refused != (i == maxListens) {
+		if refused := strings.Contains(got, `"code":-32000`); refused != (i == 16) {
 			t.Fatalf("listen %d: %s", i, got)
 		}
 	}
@@ -271,14 +272,14 @@ func TestPages(t *testing.T) {
 	if names != "tool0 tool1 tool2 " {
 		t.Fatalf("listed %s", names)
 	}
-	page, _, _ := message.AppendTools(nil, nil, "nonsense")
+	page, _, _ := message.AppendList(nil, "tools", nil, "nonsense")
 	_, sealed, _ := strings.Cut(string(page), `"nextCursor":`)
 	expect(t, s.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":`+sealed+`}}`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,...}}`)
 }
 
 func TestKeepAlive(t *testing.T) {
 	h := newHouse()
-	s := serve(t, h, Options{KeepAlive: time.Millisecond})
+	s := serve(t, h, Options{Options: conversation.Options{KeepAlive: time.Millisecond}})
 	s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"gate":"g"},"_meta":{"progressToken":"t"}}}`)
 	last := -1.0
 	for range 5 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -149,7 +150,7 @@ func TestDeafClientDoesNotHoldUpTheEnd(t *testing.T) {
 	for len(h.seen()) < 100 {
 		time.Sleep(time.Millisecond)
 	}
-	h.changes <- Tools
+	h.changes <- conversation.Tools
 	cancel()
 	<-done
 	inR.Close()

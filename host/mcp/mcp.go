@@ -1,101 +1,46 @@
-// Package mcp is the front door: it speaks the Model Context Protocol over a
-// stream of lines, in every revision that the official SDK knows. What is hot
-// (tools/call, tools/list) goes straight to a Backend; the rest (initialize,
-// server/discover, subscriptions/listen, …) is answered by SDK sessions that
-// share the same output. One line never ends the stream, every request is
-// answered once under its exact id, and at the end of input every accepted
-// call is answered before Serve returns.
+// Package mcp is the front door: it speaks the Model Context Protocol, in every
+// revision from 2024-11-05 to 2026-07-28, over a stream of lines. One line never
+// ends the stream, every request is answered once under its exact id, and at the
+// end of input every accepted call is answered before Serve returns. Package
+// streamable is the same over HTTP; what is said is package conversation's.
 //
-// It does not know what a skill is, who may call what, or how a tool runs. It
-// decides nothing: whether a call is allowed is the Backend's answer.
+// It does not know what a skill is, who may call what, or how a tool runs.
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"io"
-	"iter"
-	"log/slog"
 	"time"
 
+	"github.com/skillhost/skill/host/mcp/conversation"
+	"github.com/skillhost/skill/host/mcp/relay"
 	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
 
-// A raw is a JSON value as it stood in a line; nil if it was absent.
-type raw = json.RawMessage
-
-// A Kind names a set of things that a client can list.
-type Kind string
-
-// Tools are what tools/list lists.
-const Tools Kind = "tools"
-
-// A Page is one part of a list.
-type Page struct {
-	Items   []json.RawMessage // each a JSON object as MCP defines it
-	Next    string            // the Backend's cursor for the next page, or empty
-	Version uint64            // changes whenever the set does
-}
-
-// A Backend is the house behind the door.
-type Backend interface {
-	// List returns at most n of the things of that kind that exist for scope.
-	// A cursor is empty or a Next of an earlier Page; one that no longer fits
-	// is an *sdk.Error of kind Invalid.
-	List(ctx context.Context, scope sdk.Scope, kind Kind, cursor string, n int) (Page, error)
-
-	// Call runs one tool. It may call emit, from any goroutine, until it
-	// returns. The Call's slices are not reused by the front.
-	Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.Result, error)
-
-	// Watch yields a kind each time its set changes, until ctx is done.
-	Watch(ctx context.Context, scope sdk.Scope) iter.Seq[Kind]
-}
-
 // Options set up one Serve. The zero value of each field means its default.
 type Options struct {
-	Name         string        // the server's name; "skill"
-	Version      string        // the server's version; "0.0.0"
-	Instructions string        // for the client's model
-	Scope        sdk.Scope     // of every call; an empty Session becomes a random one
-	MaxLine      int           // longest line accepted, bytes; 64 MiB
-	Concurrency  int           // tool calls that run at once; 64
-	Queue        int           // requests that wait beyond those; 1024
-	Drain        time.Duration // how long accepted calls may run on after the end of input; 30 s
-	Grace        time.Duration // the same after ctx is done, and after the cancellation that ends Drain; 2 s
-	KeepAlive    time.Duration // silence after which a call with a progress token reports that it lives; 10 s
-	Logger       *slog.Logger  // for the operator, never for the client; discards
+	conversation.Options
+	Scope   sdk.Scope     // of every call; an empty Session becomes a random one
+	MaxLine int           // longest line accepted, bytes; 64 MiB
+	Drain   time.Duration // how long accepted calls may run on after the end of input; 30 s
+	Grace   time.Duration // the same after ctx is done, and after the cancellation that ends Drain; 2 s
 }
 
 func (o Options) withDefaults() Options {
-	orText := func(p *string, v string) {
-		if *p == "" {
-			*p = v
-		}
+	if o.Scope.Session == "" {
+		o.Scope.Session = rand.Text()
 	}
-	orInt := func(p *int, v int) {
-		if *p <= 0 {
-			*p = v
-		}
+	if o.MaxLine <= 0 {
+		o.MaxLine = 64 << 20
 	}
-	orTime := func(p *time.Duration, v time.Duration) {
-		if *p <= 0 {
-			*p = v
-		}
+	if o.Drain <= 0 {
+		o.Drain = 30 * time.Second
 	}
-	orText(&o.Name, "skill")
-	orText(&o.Version, "0.0.0")
-	orText(&o.Scope.Session, rand.Text())
-	orInt(&o.MaxLine, 64<<20)
-	orInt(&o.Concurrency, 64)
-	orInt(&o.Queue, 1024)
-	orTime(&o.Drain, 30*time.Second)
-	orTime(&o.Grace, 2*time.Second)
-	orTime(&o.KeepAlive, 10*time.Second)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if o.Grace <= 0 {
+		o.Grace = 2 * time.Second
 	}
 	return o
 }
@@ -107,57 +52,86 @@ func (o Options) withDefaults() Options {
 //
 // A Read of r cannot be interrupted: after ctx is done one may still be
 // blocked when Serve returns, and what it reads is dropped.
-func Serve(ctx context.Context, b Backend, r io.Reader, w io.Writer, o Options) error {
-	f := newFront(ctx, b, w, o.withDefaults())
-	f.relay.Start(wire.NewReader(r, f.o.MaxLine), f.base.Done())
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		f.watch()
-	}()
+func Serve(ctx context.Context, b conversation.Backend, r io.Reader, w io.Writer, o Options) error {
+	o = o.withDefaults()
+	room := conversation.NewRoom(b, o.Options)
+	s := &stream{o: o, w: wire.NewWriter(w)}
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	s.talk = room.Open(base, o.Scope, s)
+	s.relay = relay.New(s.w, room.Slots(), s.line)
+	s.relay.Start(wire.NewReader(r, o.MaxLine), base.Done())
 
-	grace := f.o.Drain
+	grace := o.Drain
 	var err error
 	select {
-	case err = <-f.relay.End():
+	case err = <-s.relay.End():
 		if err != nil {
 			err = &sdk.Error{Kind: sdk.Unavailable, Op: "mcp.Serve", What: "cannot read from the client", Err: err}
 		}
 	case <-ctx.Done():
-		grace = f.o.Grace
-	case <-f.w.Broken():
+		grace = o.Grace
+	case <-s.w.Broken():
 		grace = 0
 	}
-	if drained := f.drain(grace); err == nil {
+	if drained := s.drain(grace); err == nil {
 		err = drained
 	}
-	if werr := f.w.Shut(); werr != nil {
+	if werr := s.w.Shut(); werr != nil {
 		err = &sdk.Error{Kind: sdk.Unavailable, Op: "mcp.Serve", What: "cannot write to the client", Err: werr}
 	}
-	within(f.o.Grace, watching)
 	return err
+}
+
+// A stream is one Serve: the Outlet of everything that is said in it.
+type stream struct {
+	o     Options
+	w     *wire.Writer
+	talk  *conversation.Conversation
+	relay *relay.Relay
+}
+
+// Send writes a message as a line.
+func (s *stream) Send(b *wire.Buffer) {
+	b.B = append(b.B, '\n')
+	s.w.Send(b)
+}
+
+// End writes an answer as a line, if there is one.
+func (s *stream) End(b *wire.Buffer, _ *wire.Fault) {
+	if b != nil {
+		s.Send(b)
+	}
+}
+
+// line accepts one line, which the reader will overwrite, or refuses one that
+// was too long.
+func (s *stream) line(line []byte, long error) {
+	if long != nil {
+		conversation.Refuse(s, nil, wire.BadRequest(long.Error()))
+		return
+	}
+	if line = bytes.Trim(line, " \t\r"); len(line) > 0 {
+		s.talk.Accept(bytes.Clone(line), conversation.Via{Out: s, Begin: s.relay.Begin})
+	}
 }
 
 // drain answers what was accepted: for grace as the calls like, then with
 // their contexts cancelled.
-func (f *front) drain(grace time.Duration) error {
-	f.asks.shut()
-	idle := f.calls.shut(f.cancelListens)
+func (s *stream) drain(grace time.Duration) error {
+	s.talk.Deaf()
+	idle := s.talk.Shut()
 	done := within(grace, idle)
-	f.stop()
-	f.notices.stop()
+	s.talk.Close()
 	if !done {
-		done = within(f.o.Grace, idle)
+		done = within(s.o.Grace, idle)
 	}
 	if done {
-		within(max(grace, f.o.Grace), f.w.Idle())
+		within(max(grace, s.o.Grace), s.w.Idle())
+		return nil
 	}
-	within(f.o.Grace, f.desks.shut())
-	if !done {
-		return &sdk.Error{Kind: sdk.Limit, Op: "mcp.Serve", What: "calls did not end in time",
-			Hint: "they outlived their cancellation as well"}
-	}
-	return nil
+	return &sdk.Error{Kind: sdk.Limit, Op: "mcp.Serve", What: "calls did not end in time",
+		Hint: "they outlived their cancellation as well"}
 }
 
 // within reports whether done is closed within d.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -23,12 +24,12 @@ type house struct {
 	version uint64
 	pages   int // how many pages the list has; 0: one
 	calls   []sdk.Call
-	changes chan Kind
+	changes chan conversation.Kind
 	gates   map[string]chan struct{}
 }
 
 func newHouse() *house {
-	return &house{version: 1, changes: make(chan Kind, 16), gates: map[string]chan struct{}{}}
+	return &house{version: 1, changes: make(chan conversation.Kind, 16), gates: map[string]chan struct{}{}}
 }
 
 // gate returns a channel that a test and a tool share.
@@ -47,14 +48,17 @@ func (h *house) seen() []sdk.Call {
 	return slices.Clone(h.calls)
 }
 
-func (h *house) List(_ context.Context, _ sdk.Scope, _ Kind, cursor string, n int) (Page, error) {
+func (h *house) List(_ context.Context, _ sdk.Scope, kind conversation.Kind, cursor string, n int) (conversation.Page, error) {
+	if kind != conversation.Tools {
+		return conversation.Page{}, nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := Page{Version: h.version}
+	p := conversation.Page{Version: h.version}
 	at := 0
 	if cursor != "" {
 		if _, err := fmt.Sscanf(cursor, "after-%d", &at); err != nil {
-			return Page{}, &sdk.Error{Kind: sdk.Invalid, Op: "house.List", What: "cursor"}
+			return conversation.Page{}, &sdk.Error{Kind: sdk.Invalid, Op: "house.List", What: "cursor"}
 		}
 	}
 	if h.pages > 0 {
@@ -70,14 +74,14 @@ func (h *house) List(_ context.Context, _ sdk.Scope, _ Kind, cursor string, n in
 	return p, nil
 }
 
-func (h *house) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[Kind] {
-	return func(yield func(Kind) bool) {
+func (h *house) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[conversation.Change] {
+	return func(yield func(conversation.Change) bool) {
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case k := <-h.changes:
-				if !yield(k) {
+				if !yield(conversation.Change{Kind: k}) {
 					return
 				}
 			}
@@ -175,7 +179,7 @@ type session struct {
 }
 
 // serve starts a Serve; its end is awaited when the test ends.
-func serve(t *testing.T, b Backend, o Options) *session {
+func serve(t *testing.T, b conversation.Backend, o Options) *session {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -222,7 +226,7 @@ func (s *session) ask(line string) string {
 }
 
 // piped returns what a shell pipe of these lines answers, line by line.
-func piped(t *testing.T, b Backend, o Options, input string) []string {
+func piped(t *testing.T, b conversation.Backend, o Options, input string) []string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Serve(context.Background(), b, strings.NewReader(input), &out, o); err != nil {

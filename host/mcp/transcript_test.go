@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,7 @@ func matches(pattern, got string) bool {
 
 func TestTalk(t *testing.T) {
 	transcripts(t, "talk", func(t *testing.T, lines []string) {
-		s := serve(t, newHouse(), Options{Name: "skill", Version: "1"})
+		s := serve(t, newHouse(), Options{Options: conversation.Options{Name: "skill", Version: "1"}})
 		for _, l := range lines {
 			if l[0] == '>' {
 				s.send(l[2:])
@@ -86,7 +87,7 @@ func TestPipe(t *testing.T) {
 				want = append(want, l[2:])
 			}
 		}
-		got := piped(t, newHouse(), Options{Name: "skill", Version: "1"}, in.String())
+		got := piped(t, newHouse(), Options{Options: conversation.Options{Name: "skill", Version: "1"}}, in.String())
 		for _, w := range want {
 			found := false
 			for i, g := range got {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
@@ -40,16 +40,56 @@ func ErrorReport(err error) json.RawMessage {
 	return b
 }
 
-// Refusal reads the error of an SDK's answer. A plain Go error, which the SDK
-// gives no code, has Code 0.
-func Refusal(r *jsonrpc.Response) (*wire.Fault, error) {
-	var m struct {
-		Error jsonrpc.Error `json:"error"`
+// codeNoResource is the code of a resource that does not exist, until 2025-11-25.
+const codeNoResource = -32002
+
+// NoResource is the Fault of reading a resource that does not exist, as legacy
+// revisions have it.
+func NoResource(err error, uri string) *wire.Fault {
+	flt := NotFound(err)
+	l := wire.NewList([]byte("{"))
+	l.Text("uri", wire.Clip(uri))
+	l.Text("details", wire.Clip(flt.Details))
+	flt.Code, flt.Data = codeNoResource, append(l.B, '}')
+	return flt
+}
+
+// MissingAbilities is the Fault of a call that needs what the client did not say
+// that it can do; nil if it can ask all of the questions. onlyUser says that
+// all those that it cannot ask are for its user.
+func MissingAbilities(p *Peer, questions map[string]sdk.Question) (flt *wire.Fault, onlyUser bool) {
+	need := map[string]any{}
+	onlyUser = true
+	for _, q := range questions {
+		if p.can(q.Kind) {
+			continue
+		}
+		switch q.Kind {
+		case sdk.QuestionSampling:
+			need["sampling"], onlyUser = struct{}{}, false
+		case sdk.QuestionRoots:
+			need["roots"], onlyUser = struct{}{}, false
+		default:
+			modes, _ := need["elicitation"].(map[string]any)
+			if modes == nil {
+				modes = map[string]any{}
+			}
+			modes[string(q.Kind)] = struct{}{}
+			need["elicitation"] = modes
+		}
 	}
-	line, err := jsonrpc.EncodeMessage(r)
-	if err == nil {
-		err = json.Unmarshal(line, &m)
+	if len(need) == 0 {
+		return nil, onlyUser
 	}
-	e := &m.Error
-	return &wire.Fault{Code: e.Code, Message: e.Message, Details: e.Message, Data: e.Data}, err
+	return MissingCapability(need), onlyUser
+}
+
+// MissingCapability is the Fault of a request that needs the client to have
+// these capabilities.
+func MissingCapability(need any) *wire.Fault {
+	data, err := json.Marshal(map[string]any{"requiredCapabilities": need})
+	if err != nil { // maps and strings: cannot happen
+		data = nil
+	}
+	return &wire.Fault{Code: gosdk.CodeMissingRequiredClientCapabilities, Message: "the client lacks a capability that this needs", Data: data}
 }

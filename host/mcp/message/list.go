@@ -9,11 +9,11 @@ import (
 	"github.com/skillhost/skill/host/mcp/wire"
 )
 
-// AppendTools appends the members "tools" and, unless next is empty,
+// AppendList appends the list of that name and, unless next is empty,
 // "nextCursor". It returns the names of the tools that have an output schema as
 // well, and how many items it left out because they are no JSON objects.
-func AppendTools(dst []byte, items []json.RawMessage, next string) (members []byte, shaped []string, bad int) {
-	l := wire.NewList(append(dst, `"tools":[`...))
+func AppendList(dst []byte, name string, items []json.RawMessage, next string) (members []byte, shaped []string, bad int) {
+	l := wire.NewList(append(wire.AppendString(dst, name), ":["...))
 	for _, item := range items {
 		var tool struct {
 			Name   string `json:"name"`
@@ -37,7 +37,7 @@ func AppendTools(dst []byte, items []json.RawMessage, next string) (members []by
 	return l.B, shaped, bad
 }
 
-// ListCursor reads the parameters of a list request: the cursor that AppendTools
+// ListCursor reads the parameters of a list request: the cursor that AppendList
 // was given as next, or empty.
 func (r *Request) ListCursor() (string, *wire.Fault) {
 	if !wire.IsNull(r.Params) && !wire.IsObject(r.Params) {

@@ -42,14 +42,47 @@ func Log(level, tool, text string) wire.List {
 	return l
 }
 
-// ToolsChanged begins the notification that tools/list has changed, for the
-// subscription of that id unless it is nil.
-func ToolsChanged(subscription json.RawMessage) wire.List {
-	l := notification("notifications/tools/list_changed")
-	if subscription != nil {
-		l.Raw("_meta", append(append(raw(`{"`+MetaListen+`":`), subscription...), '}'))
+// Wishes are what a subscription is to tell of, as subscriptions/listen has it.
+type Wishes struct {
+	Tools     bool     `json:"toolsListChanged,omitempty"`
+	Prompts   bool     `json:"promptsListChanged,omitempty"`
+	Resources bool     `json:"resourcesListChanged,omitempty"`
+	URIs      []string `json:"resourceSubscriptions,omitempty"`
+}
+
+// Acknowledged begins the notification that a subscription has begun.
+func Acknowledged(w *Wishes, subscription json.RawMessage) wire.List {
+	l := notification("notifications/subscriptions/acknowledged")
+	subscribed(&l, subscription)
+	b, err := json.Marshal(w)
+	if err != nil { // booleans and strings: cannot happen
+		b = raw("{}")
 	}
+	l.Raw("notifications", b)
 	return l
+}
+
+// Changed begins the notification that the list of tools, prompts or resources
+// has changed, for the subscription of that id unless it is nil.
+func Changed(set string, subscription json.RawMessage) wire.List {
+	l := notification("notifications/" + set + "/list_changed")
+	subscribed(&l, subscription)
+	return l
+}
+
+// Updated begins the notification that a resource has changed.
+func Updated(uri string, subscription json.RawMessage) wire.List {
+	l := notification("notifications/resources/updated")
+	subscribed(&l, subscription)
+	l.Text("uri", uri)
+	return l
+}
+
+// subscribed says to which subscription a notification belongs.
+func subscribed(l *wire.List, id raw) {
+	if id != nil {
+		l.Raw("_meta", append(append(raw(`{"`+MetaListen+`":`), id...), '}'))
+	}
 }
 
 // Cancelled begins the notification that the host's own request of that id needs

@@ -12,8 +12,8 @@ import (
 
 // A Peer is what a client said of itself.
 type Peer struct {
-	Client          sdk.Client
-	sampling, roots bool
+	Client     sdk.Client
+	Extensions map[string]json.RawMessage // their settings, by name; nil if there are none
 }
 
 // Introduce reads what a modern request, of the given version, must say of its
@@ -31,12 +31,13 @@ func (m *Meta) Introduce(version string) (*Peer, *wire.Fault) {
 		Elicitation *gosdk.ElicitationCapabilities `json:"elicitation"`
 		Sampling    *struct{}                      `json:"sampling"`
 		Roots       *struct{}                      `json:"roots"`
+		Extensions  map[string]raw                 `json:"extensions"`
 	}
 	if !wire.IsObject(m.Abilities) || json.Unmarshal(m.Abilities, &can) != nil {
 		return nil, wire.BadParams("missing or invalid _meta field " + metaAbilities)
 	}
 	p.elicits(can.Elicitation)
-	p.sampling, p.roots = can.Sampling != nil, can.Roots != nil
+	p.Client.Sampling, p.Client.Roots, p.Extensions = can.Sampling != nil, can.Roots != nil, can.Extensions
 	supported := gosdk.SupportedProtocolVersions()
 	if !slices.Contains(supported, version) {
 		data, err := json.Marshal(gosdk.UnsupportedProtocolVersionData{Supported: supported, Requested: wire.Clip(version)})
@@ -64,7 +65,7 @@ func Initialized(p *gosdk.InitializeParams) *Peer {
 	}
 	if can := p.Capabilities; can != nil {
 		out.elicits(can.Elicitation)
-		out.sampling, out.roots = can.Sampling != nil, can.RootsV2 != nil
+		out.Client.Sampling, out.Client.Roots = can.Sampling != nil, can.RootsV2 != nil
 	}
 	return out
 }
@@ -72,20 +73,23 @@ func Initialized(p *gosdk.InitializeParams) *Peer {
 // CanAsk reports whether the client can be asked all of these.
 func (p *Peer) CanAsk(questions map[string]sdk.Question) bool {
 	for _, q := range questions {
-		can := false
-		switch q.Kind {
-		case sdk.QuestionForm:
-			can = p.Client.Form
-		case sdk.QuestionURL:
-			can = p.Client.URL
-		case sdk.QuestionSampling:
-			can = p.sampling
-		case sdk.QuestionRoots:
-			can = p.roots
-		}
-		if !can {
+		if !p.can(q.Kind) {
 			return false
 		}
 	}
 	return true
+}
+
+func (p *Peer) can(kind sdk.QuestionKind) bool {
+	switch kind {
+	case sdk.QuestionForm:
+		return p.Client.Form
+	case sdk.QuestionURL:
+		return p.Client.URL
+	case sdk.QuestionSampling:
+		return p.Client.Sampling
+	case sdk.QuestionRoots:
+		return p.Client.Roots
+	}
+	return false
 }

@@ -17,7 +17,9 @@ type Request struct {
 }
 
 // Members are the members of a request's params.
-type Members struct{ Name, Arguments, Meta, Cursor, RequestID, Responses, State json.RawMessage }
+type Members struct {
+	Name, URI, Arguments, Meta, Cursor, RequestID, Responses, State json.RawMessage
+}
 
 // Meta is the _meta of a request's params.
 type Meta struct{ Token, Version, Client, Abilities, Level, Trace, Narrow json.RawMessage }
@@ -31,6 +33,8 @@ func (s *paramsSink) Member(key []byte) (*json.RawMessage, wire.Sink) {
 	switch string(key) {
 	case "name":
 		return &p.Name, nil
+	case "uri":
+		return &p.URI, nil
 	case "arguments":
 		return &p.Arguments, nil
 	case "_meta":
@@ -77,21 +81,87 @@ func Parse(line []byte, r *Request) *wire.Fault {
 }
 
 // ToolCall reads the parameters of a tools/call. Arguments and Narrow alias the
-// line; the Scope and the Client are the caller's to fill in.
+// message; the Scope and the Client are the caller's to fill in.
 func (r *Request) ToolCall() (sdk.Call, *wire.Fault) {
+	return r.named(sdk.CallTool, "name", r.Members.Name)
+}
+
+// PromptGet reads the parameters of a prompts/get, as ToolCall does.
+func (r *Request) PromptGet() (sdk.Call, *wire.Fault) {
+	sc, flt := r.named(sdk.CallPrompt, "name", r.Members.Name)
+	if flt == nil && sc.Args != nil {
+		var texts map[string]string
+		if err := json.Unmarshal(sc.Args, &texts); err != nil {
+			return sdk.Call{}, wire.BadParams("arguments are not all strings")
+		}
+	}
+	return sc, flt
+}
+
+// ResourceRead reads the parameters of a resources/read, as ToolCall does.
+func (r *Request) ResourceRead() (sdk.Call, *wire.Fault) {
+	sc, flt := r.named(sdk.CallResource, "uri", r.Members.URI)
+	sc.Args = nil
+	return sc, flt
+}
+
+// Completion reads the parameters of a completion/complete.
+func (r *Request) Completion() (sdk.Call, *wire.Fault) {
+	var p struct {
+		Ref struct {
+			Type string `json:"type"`
+			Name string `json:"name"`
+			URI  string `json:"uri"`
+		} `json:"ref"`
+		Argument struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"argument"`
+		Context struct {
+			Arguments map[string]string `json:"arguments"`
+		} `json:"context"`
+	}
+	if !wire.IsObject(r.Params) || json.Unmarshal(r.Params, &p) != nil {
+		return sdk.Call{}, wire.BadParams("want a ref, an argument with a name and a value, and perhaps a context")
+	}
+	args := map[string]any{"argument": p.Argument}
+	if p.Context.Arguments != nil {
+		args["context"] = p.Context.Arguments
+	}
+	sc := sdk.Call{Kind: sdk.CallCompletion, Trace: traceparent(r.Meta.Trace), Narrow: r.Meta.Narrow}
+	switch {
+	case p.Argument.Name == "":
+		return sdk.Call{}, wire.BadParams("the argument has no name")
+	case p.Ref.Type == "ref/prompt" && p.Ref.Name != "":
+		sc.Tool, args["prompt"] = p.Ref.Name, p.Ref.Name
+	case p.Ref.Type == "ref/resource" && p.Ref.URI != "":
+		sc.Tool, args["uri"] = p.Ref.URI, p.Ref.URI
+	default:
+		return sdk.Call{}, wire.BadParams("ref is neither a ref/prompt with a name nor a ref/resource with a uri")
+	}
+	var err error
+	if sc.Args, err = json.Marshal(args); err != nil {
+		return sdk.Call{}, wire.BadParams(err.Error())
+	}
+	return sc, nil
+}
+
+// named reads the parameters of what is called by a name, which is the member
+// of that key.
+func (r *Request) named(kind sdk.CallKind, key string, member raw) (sdk.Call, *wire.Fault) {
 	p := &r.Members
 	none := sdk.Call{}
 	if !wire.IsObject(r.Params) {
 		return none, wire.BadParams("params is not an object")
 	}
-	tool, ok := wire.Text(p.Name)
-	if !ok || tool == "" {
-		return none, wire.BadParams("name is not a string")
+	name, ok := wire.Text(member)
+	if !ok || name == "" {
+		return none, wire.BadParams(key + " is not a string")
 	}
 	if !wire.IsNull(p.Meta) && !wire.IsObject(p.Meta) {
 		return none, wire.BadParams("_meta is not an object")
 	}
-	sc := sdk.Call{Tool: tool, Trace: traceparent(r.Meta.Trace), Narrow: r.Meta.Narrow}
+	sc := sdk.Call{Kind: kind, Tool: name, Trace: traceparent(r.Meta.Trace), Narrow: r.Meta.Narrow}
 	if !wire.IsNull(p.Arguments) {
 		if !wire.IsObject(p.Arguments) {
 			return none, wire.BadParams("arguments is not an object")

@@ -27,15 +27,7 @@ func appendContent(dst []byte, c *sdk.Content) []byte {
 	case sdk.TypeResource:
 		l.Text("type", c.Type)
 		l.Key("resource")
-		in := wire.NewList(append(l.B, '{'))
-		in.Text("uri", c.URI)
-		in.Optional("mimeType", c.MIME)
-		if c.Data != nil {
-			in.Base64("blob", c.Data)
-		} else {
-			in.Text("text", c.Text)
-		}
-		l.B = append(in.B, '}')
+		l.B = appendResource(l.B, c, c.URI)
 	case sdk.TypeResourceLink:
 		l.Text("type", c.Type)
 		l.Text("uri", c.URI)
@@ -51,18 +43,34 @@ func appendContent(dst []byte, c *sdk.Content) []byte {
 		l.Text("type", sdk.TypeText)
 		l.Text("text", fmt.Sprintf("[content of unknown type %q]", c.Type))
 	}
+	annotate(&l, c)
+	return append(l.B, '}')
+}
+
+// annotate appends the member "annotations", if there are any.
+func annotate(l *wire.List, c *sdk.Content) {
+	if len(c.Audience) == 0 && c.Priority == nil && c.Modified == "" {
+		return
+	}
+	l.Key("annotations")
+	in := wire.NewList(append(l.B, '{'))
 	if len(c.Audience) > 0 {
-		l.Key("annotations")
-		l.B = append(l.B, `{"audience":[`...)
+		in.Key("audience")
+		in.B = append(in.B, '[')
 		for i, a := range c.Audience {
 			if i > 0 {
-				l.B = append(l.B, ',')
+				in.B = append(in.B, ',')
 			}
-			l.B = wire.AppendString(l.B, a)
+			in.B = wire.AppendString(in.B, a)
 		}
-		l.B = append(l.B, "]}"...)
+		in.B = append(in.B, ']')
 	}
-	return append(l.B, '}')
+	if p := c.Priority; p != nil && *p >= 0 && *p <= 1 {
+		in.Key("priority")
+		in.B = strconv.AppendFloat(in.B, *p, 'g', -1, 64)
+	}
+	in.Optional("lastModified", c.Modified)
+	l.B = append(in.B, '}')
 }
 
 func orElse(a, b string) string {

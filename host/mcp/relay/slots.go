@@ -36,6 +36,20 @@ func (s *Slots) enter(f func()) bool {
 	return true
 }
 
+// Begin runs f: in place if there is a slot and inPlace is set, else in a
+// goroutine of its own once there is one. It reports false if too many wait.
+func (s *Slots) Begin(f func(), inPlace bool) bool {
+	s.mu.Lock()
+	if !inPlace || s.running >= s.cap {
+		s.mu.Unlock()
+		return s.enter(f)
+	}
+	s.running++
+	s.mu.Unlock()
+	s.work(f)
+	return true
+}
+
 // first takes a slot if nothing runs.
 func (s *Slots) first() bool {
 	s.mu.Lock()

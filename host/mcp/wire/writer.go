@@ -35,7 +35,8 @@ func NewAnswer(id json.RawMessage) *Buffer {
 	return b
 }
 
-func (b *Buffer) free() {
+// Free gives b back, if nobody else took it over.
+func (b *Buffer) Free() {
 	if cap(b.B) <= keepPending {
 		buffers.Put(b)
 	}
@@ -78,7 +79,7 @@ func (w *Writer) Send(b *Buffer) {
 		w.moved.Wait()
 	}
 	if w.err != nil || w.closed {
-		b.free()
+		b.Free()
 		return
 	}
 	w.queue = append(w.queue, b)
@@ -156,7 +157,7 @@ func (w *Writer) write(lines []*Buffer) error {
 		put(w.scratch)
 	}
 	for i, l := range lines {
-		l.free()
+		l.Free()
 		lines[i] = nil
 	}
 	return err

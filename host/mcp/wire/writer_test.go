@@ -96,23 +96,31 @@ func TestWriterBreaks(t *testing.T) {
 	}
 }
 
+// answers is an Outlet that keeps what it is given.
+type answers struct{ sent, ended []string }
+
+func (a *answers) Send(b *Buffer) { a.sent = append(a.sent, string(b.B)) }
+
+func (a *answers) End(b *Buffer, _ *Fault) {
+	if b == nil {
+		b = &Buffer{B: []byte("nothing")}
+	}
+	a.ended = append(a.ended, string(b.B))
+}
+
 func TestBatch(t *testing.T) {
 	answer := func(s string) *Buffer { return &Buffer{B: []byte(s)} }
-	var r record
-	w := NewWriter(&r)
-	b := w.Batch()
-	b.Add()
-	b.Add()
-	b.Add()
-	b.Done(answer("1"))
-	b.Done(nil) // gave no answer
-	b.Done(nil) // the creator's
-	if len(r.writes) != 0 {
-		t.Fatalf("incomplete: %q", r.writes)
+	var under answers
+	b := NewBatch(&under, 3)
+	b.End(answer("1"), nil)
+	b.End(nil, nil) // gave no answer
+	b.Send(answer("note"))
+	if under.ended != nil {
+		t.Fatalf("incomplete: %q", under.ended)
 	}
-	b.Done(answer("2"))
-	w.Batch().Done(nil) // nothing but notifications
-	if !slices.Equal(r.writes, []string{"[1,2]\n"}) {
-		t.Errorf("%q", r.writes)
+	b.End(answer("2"), nil)
+	NewBatch(&under, 1).End(nil, nil) // nothing but notifications
+	if !slices.Equal(under.ended, []string{"[1,2]", "nothing"}) || !slices.Equal(under.sent, []string{"note"}) {
+		t.Errorf("%+v", under)
 	}
 }

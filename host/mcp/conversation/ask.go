@@ -1,4 +1,4 @@
-package mcp
+package conversation
 
 import (
 	"context"
@@ -24,45 +24,59 @@ var errGone = errors.New("the client's input has ended")
 func (c *call) inputRequired(r *sdk.Result) {
 	if out := c.begin(); out != nil {
 		out.B = c.era.InputRequired(out.B, r)
-		c.end(out)
+		c.end(out, nil)
 	}
 }
 
 // needsUser tells a client that cannot ask what its user is to be asked.
-func (c *call) needsUser(r *sdk.Result, tool string) {
-	answer, report, err := message.NeedsUser(r.Questions)
-	if err != nil {
-		c.failed(err, tool)
+func (c *call) needsUser(r *sdk.Result, p *purpose, sc *sdk.Call) {
+	// What only a user can answer, a model can ask in the conversation. For all
+	// else, and where there is no result to say it in, it is an error.
+	if flt, onlyUser := message.MissingAbilities(c.peer, r.Questions); flt != nil && (p != &tool || c.era.Modern && !onlyUser) {
+		c.fail(flt)
 		return
 	}
-	c.report(&answer, tool, report, "skill/needs_user")
+	answer, report, err := message.NeedsUser(r.Questions)
+	if err != nil {
+		c.failed(err, sc.Tool)
+		return
+	}
+	c.report(&answer, sc.Tool, report, "skill/needs_user")
 	c.reply(&answer)
 }
 
 // asks puts questions to a legacy client over the wire.
 type asks struct {
-	f      *front
-	prefix string // of the ids of the front's own requests
-	gone   chan struct{}
+	t *Conversation
 
 	mu      sync.Mutex
+	prefix  string // of the ids of the host's own requests
 	next    int
 	waiting map[string]chan wire.Envelope
+	gone    chan struct{} // made when first needed
 	closed  bool
-}
-
-func newAsks(f *front) *asks {
-	return &asks{f: f, prefix: "skill-ask:" + rand.Text() + ":", gone: make(chan struct{}), waiting: map[string]chan wire.Envelope{}}
 }
 
 // shut ends all waiting: no answer can come any more.
 func (a *asks) shut() {
+	gone := a.end()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
 		a.closed = true
-		close(a.gone)
+		close(gone)
 	}
+}
+
+// end returns the channel that is closed when no answer can come any more.
+func (a *asks) end() chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.gone == nil {
+		a.gone, a.waiting = make(chan struct{}), map[string]chan wire.Envelope{}
+		a.prefix = "skill-ask:" + rand.Text() + ":"
+	}
+	return a.gone
 }
 
 // deliver hands an answer of the client to whoever asked; others are ignored.
@@ -78,9 +92,10 @@ func (a *asks) deliver(e *wire.Envelope) {
 }
 
 // ask puts all questions at once and waits for the answers.
-func (a *asks) ask(c *call, questions map[string]sdk.Question) (map[string]sdk.Answer, error) {
+func (a *asks) ask(ctx context.Context, to wire.Outlet, questions map[string]sdk.Question) (map[string]sdk.Answer, error) {
+	gone := a.end()
 	select {
-	case <-a.gone:
+	case <-gone:
 		return nil, errGone
 	default:
 	}
@@ -89,18 +104,18 @@ func (a *asks) ask(c *call, questions map[string]sdk.Question) (map[string]sdk.A
 	replies := make(map[string]chan wire.Envelope, len(names))
 	for _, name := range names {
 		q := questions[name]
-		open[name], replies[name] = a.send(&q)
+		open[name], replies[name] = a.send(to, &q)
 	}
-	defer func() { a.withdraw(slices.Collect(maps.Values(open))) }()
+	defer func() { a.withdraw(to, slices.Collect(maps.Values(open))) }()
 	out := make(map[string]sdk.Answer, len(names))
 	for _, name := range names {
 		select {
 		case e := <-replies[name]:
 			delete(open, name)
 			out[name] = a.read(&e, questions[name].Kind)
-		case <-c.ctx.Done():
-			return nil, &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled while it waited for an answer", Err: context.Cause(c.ctx)}
-		case <-a.gone:
+		case <-ctx.Done():
+			return nil, &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled while it waited for an answer", Err: context.Cause(ctx)}
+		case <-gone:
 			return nil, errGone
 		}
 	}
@@ -108,7 +123,7 @@ func (a *asks) ask(c *call, questions map[string]sdk.Question) (map[string]sdk.A
 }
 
 // send puts one question and returns its id and where its answer will come.
-func (a *asks) send(q *sdk.Question) (string, chan wire.Envelope) {
+func (a *asks) send(to wire.Outlet, q *sdk.Question) (string, chan wire.Envelope) {
 	a.mu.Lock()
 	a.next++
 	id := a.prefix + strconv.Itoa(a.next)
@@ -117,20 +132,20 @@ func (a *asks) send(q *sdk.Question) (string, chan wire.Envelope) {
 	a.mu.Unlock()
 	out := wire.NewBuffer()
 	out.B = append(wire.AppendString(append(out.B, `{"jsonrpc":"2.0","id":`...), id), ',')
-	out.B = append(message.AppendQuestion(out.B, q, id), "}\n"...)
-	a.f.w.Send(out)
+	out.B = append(message.AppendQuestion(out.B, q, id), '}')
+	to.Send(out)
 	return id, reply
 }
 
 // withdraw tells the client that these questions need no answer any more.
-func (a *asks) withdraw(ids []string) {
+func (a *asks) withdraw(to wire.Outlet, ids []string) {
 	for _, id := range ids {
 		a.mu.Lock()
 		_, pending := a.waiting[id]
 		delete(a.waiting, id)
 		a.mu.Unlock()
 		if pending {
-			a.f.notify(message.Cancelled(id))
+			notify(to, message.Cancelled(id))
 		}
 	}
 }
@@ -139,12 +154,12 @@ func (a *asks) withdraw(ids []string) {
 // the client could not ask.
 func (a *asks) read(e *wire.Envelope, kind sdk.QuestionKind) sdk.Answer {
 	if e.Result == nil {
-		a.f.o.Logger.Warn("the client could not ask its user", "kind", kind, "err", wire.Clip(string(e.Err)))
+		a.t.room.o.Logger.Warn("the client could not ask its user", "kind", kind, "err", wire.Clip(string(e.Err)))
 		return sdk.Answer{Action: "cancel"}
 	}
 	answer, err := message.ReadAnswer(e.Result)
 	if err != nil {
-		a.f.o.Logger.Warn("the client answered a question with nonsense", "kind", kind, "err", err)
+		a.t.room.o.Logger.Warn("the client answered a question with nonsense", "kind", kind, "err", err)
 		return sdk.Answer{Action: "cancel"}
 	}
 	return answer

@@ -1,4 +1,4 @@
-package mcp
+package conversation
 
 import (
 	"math"
@@ -26,7 +26,7 @@ func (p *pulse) start(c *call) {
 	p.c, p.last = c, math.Inf(-1)
 	if t := c.msg.Meta.Token; t != nil && (t[0] == '"' || t[0] == '-' || t[0] >= '0' && t[0] <= '9') {
 		p.token = t
-		p.timer = time.AfterFunc(c.front.o.KeepAlive, p.beat)
+		p.timer = time.AfterFunc(c.room.o.KeepAlive, p.beat)
 	}
 }
 
@@ -76,8 +76,8 @@ func (p *pulse) progress(n, total float64, text string) {
 		}
 	}
 	p.last = n
-	p.timer.Reset(p.c.front.o.KeepAlive)
-	p.c.front.notify(message.Progress(p.token, n, total, text))
+	p.timer.Reset(p.c.room.o.KeepAlive)
+	notify(p.c.out, message.Progress(p.token, n, total, text))
 }
 
 // log sends a log message if the client asked for its level. The caller holds
@@ -87,7 +87,7 @@ func (p *pulse) log(level, text string) {
 	if rank == 0 {
 		level, rank = "info", message.LevelRank("info")
 	}
-	want := int(p.c.front.clients.level.Load())
+	want := int(p.c.level.Load())
 	if p.c.era.Modern {
 		t, _ := wire.Text(p.c.msg.Meta.Level)
 		want = message.LevelRank(t)
@@ -95,81 +95,15 @@ func (p *pulse) log(level, text string) {
 	if want == 0 || rank < want {
 		return
 	}
-	tool, _ := wire.Text(p.c.msg.Members.Name)
-	p.c.front.notify(message.Log(level, tool, text))
+	name := p.c.msg.Members.Name
+	if name == nil {
+		name = p.c.msg.Members.URI
+	}
+	tool, _ := wire.Text(name)
+	notify(p.c.out, message.Log(level, tool, text))
 }
 
 // notify sends a notification whose params end here.
-func (f *front) notify(params wire.List) {
-	f.w.Send(&wire.Buffer{B: append(params.B, "}}\n"...)})
-}
-
-// settleTime gathers changes of a list into one notification.
-const settleTime = 10 * time.Millisecond
-
-// notices tells clients that a list has changed.
-type notices struct {
-	f           *front
-	mu          sync.Mutex
-	subscribers map[*call]struct{}
-	timer       *time.Timer // of a notification that is due
-	stopped     bool
-}
-
-func newNotices(f *front) *notices {
-	return &notices{f: f, subscribers: map[*call]struct{}{}}
-}
-
-// watch follows the Backend until the front stops.
-func (f *front) watch() {
-	for kind := range f.b.Watch(f.base, f.o.Scope) {
-		if kind == Tools {
-			f.notices.changed()
-		}
-	}
-}
-
-func (n *notices) changed() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.timer == nil && !n.stopped {
-		n.timer = time.AfterFunc(settleTime, n.announce)
-	}
-}
-
-func (n *notices) announce() {
-	var lines []wire.List
-	if n.f.clients.inited.Load() {
-		lines = append(lines, message.ToolsChanged(nil))
-	}
-	n.mu.Lock()
-	n.timer = nil
-	for c := range n.subscribers {
-		lines = append(lines, message.ToolsChanged(c.msg.ID))
-	}
-	n.mu.Unlock()
-	for _, l := range lines { // may wait for a slow client: not under the lock
-		n.f.notify(l)
-	}
-}
-
-func (n *notices) subscribe(c *call) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.subscribers[c] = struct{}{}
-}
-
-func (n *notices) unsubscribe(c *call) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.subscribers, c)
-}
-
-func (n *notices) stop() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.stopped = true
-	if n.timer != nil {
-		n.timer.Stop()
-	}
+func notify(to wire.Outlet, params wire.List) {
+	to.Send(&wire.Buffer{B: append(params.B, "}}"...)})
 }

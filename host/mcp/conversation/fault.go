@@ -1,4 +1,4 @@
-package mcp
+package conversation
 
 import (
 	"crypto/rand"
@@ -9,20 +9,20 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
-// tooBusy is the answer to a request that would exceed a bound of the front.
+// tooBusy is the answer to a request that would exceed a bound of the host.
 func tooBusy(details string) *wire.Fault {
 	return &wire.Fault{Code: wire.CodeServer, Message: "limit: server busy", Details: details}
 }
 
 // protocolFault returns the JSON-RPC error for err, or nil if its kind is one
 // that the client's model should read as a result.
-func (f *front) protocolFault(err error, doing string) *wire.Fault {
+func (r *Room) protocolFault(err error, doing string) *wire.Fault {
 	switch kind := sdk.KindOf(err); kind {
 	case sdk.NotFound:
 		return message.NotFound(err)
 	case sdk.Internal:
 		ref := strings.ToLower(rand.Text()[:10])
-		f.o.Logger.Error("internal error", "ref", ref, "doing", doing, "err", err)
+		r.o.Logger.Error("internal error", "ref", ref, "doing", doing, "err", err)
 		return &wire.Fault{Code: wire.CodeInternal, Message: "internal error",
 			Details: "id " + ref + "; the host's log has the details"}
 	}

@@ -1,0 +1,212 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire"
+	"github.com/skillhost/skill/sdk"
+)
+
+// A call is one accepted request on its way to its answer.
+type call struct {
+	*Conversation
+	msg       message.Request // its slices alias the request's own bytes
+	method    string
+	key       string // of its id
+	via       Via
+	out       wire.Outlet
+	era       message.Era
+	peer      *message.Peer
+	ctx       context.Context // done when it is cancelled, and when it was answered
+	stop      context.CancelFunc
+	pulse     pulse
+	cancelled bool // guarded by the registry
+}
+
+// begin returns a buffer with the start of the answer, or nil if the client
+// cancelled the call. Either way nothing is said about the call any more, and
+// its id is free.
+func (c *call) begin() *wire.Buffer {
+	c.pulse.end()
+	if !c.calls.settle(c) {
+		c.out.End(nil, nil)
+		c.leave()
+		return nil
+	}
+	return wire.NewAnswer(c.msg.ID)
+}
+
+// end sends the answer, which reports flt unless that is nil.
+func (c *call) end(out *wire.Buffer, flt *wire.Fault) {
+	out.B = append(out.B, '}')
+	c.out.End(out, flt)
+	c.leave()
+}
+
+func (c *call) leave() {
+	c.stop()
+	c.calls.leave()
+}
+
+func (c *call) fail(flt *wire.Fault) {
+	if out := c.begin(); out != nil {
+		out.B = flt.Append(out.B)
+		c.end(out, flt)
+	}
+}
+
+// succeed answers with what add appends to the members of a result.
+func (c *call) succeed(add func(*wire.List)) {
+	out := c.begin()
+	if out == nil {
+		return
+	}
+	l := c.era.Open(out.B, "complete", nil)
+	if add != nil {
+		add(&l)
+	}
+	out.B = append(l.B, '}')
+	c.end(out, nil)
+}
+
+// run runs a call that takes a slot.
+func (c *call) run(f func(*call)) {
+	c.pulse.start(c)
+	begin := c.via.Begin
+	if begin == nil {
+		begin = c.room.slots.Begin
+	}
+	if !begin(func() { f(c) }, !c.via.batch) {
+		c.fail(tooBusy("too many calls are waiting"))
+	}
+}
+
+// A purpose is what a call asks the Backend for, and how that is told.
+type purpose struct {
+	read  func(*message.Request) (sdk.Call, *wire.Fault)
+	reply func(*call, *sdk.Result)
+	fail  func(*call, error, *sdk.Call)
+}
+
+// work takes a call of some purpose to its end, round by round if it asks.
+func (c *call) work(p *purpose) {
+	if c.ctx.Err() != nil { // cancelled while it waited
+		p.fail(c, &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled before it ran"}, &sdk.Call{})
+		return
+	}
+	sc, flt := p.read(&c.msg)
+	if flt != nil {
+		c.fail(flt)
+		return
+	}
+	sc.Scope, sc.Client = c.scope, c.peer.Client
+	sc.Roots = c.roots.of(c)
+	for round := 1; ; round++ {
+		r, err := c.ask(sc)
+		switch {
+		case err != nil:
+			p.fail(c, err, &sc)
+			return
+		case len(r.Questions) == 0:
+			p.reply(c, &r)
+			return
+		case !c.peer.CanAsk(r.Questions):
+			c.needsUser(&r, p, &sc)
+			return
+		case c.era.Modern:
+			c.inputRequired(&r)
+			return
+		case round == maxRounds:
+			p.fail(c, &sdk.Error{Kind: sdk.Limit, Op: "mcp.Call",
+				What: fmt.Sprintf("the tool asked its user more than %d times", maxRounds)}, &sc)
+			return
+		}
+		c.room.slots.Leave() // a human may think for long: hold nothing meanwhile
+		answers, err := c.asks.ask(c.ctx, c.out, r.Questions)
+		if !c.room.slots.Reenter(c.ctx) {
+			err = &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled while it waited for an answer"}
+		}
+		switch {
+		case err == errGone:
+			c.needsUser(&r, p, &sc)
+			return
+		case err != nil:
+			p.fail(c, err, &sc)
+			return
+		}
+		sc.Answers, sc.State = answers, r.State
+	}
+}
+
+// ask calls the Backend. A panic below is that call's internal error.
+func (c *call) ask(sc sdk.Call) (r sdk.Result, err error) {
+	defer caught(&err)
+	return c.room.b.Call(c.ctx, sc, c.pulse.emit)
+}
+
+// caught turns a panic into an error, which is internal by its nature.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+}
+
+// tool is the purpose of a tools/call.
+var tool = purpose{
+	read:  (*message.Request).ToolCall,
+	reply: func(c *call, r *sdk.Result) { c.reply(r) },
+	fail:  func(c *call, err error, sc *sdk.Call) { c.failed(err, sc.Tool) },
+}
+
+func (c *call) reply(r *sdk.Result) {
+	if c.room.slots.Crowded() {
+		runtime.Gosched() // others may be done as well: one write for all
+	}
+	if out := c.begin(); out != nil {
+		out.B = c.era.Result(out.B, r)
+		c.end(out, nil)
+	}
+}
+
+// failed answers a tools/call with what err means to the client (architecture,
+// errors).
+func (c *call) failed(err error, tool string) {
+	if flt := c.room.protocolFault(err, tool); flt != nil {
+		c.fail(flt)
+		return
+	}
+	if flt := c.ended(err); flt != nil {
+		c.fail(flt)
+		return
+	}
+	r := sdk.Text(string(sdk.KindOf(err)) + ": " + err.Error())
+	r.Failed = true
+	c.report(&r, tool, message.ErrorReport(err), "skill/error")
+	c.reply(&r)
+}
+
+// ended is the error of a call that was cancelled. The client's own
+// cancellation sends no reply; this is the host's.
+func (c *call) ended(err error) *wire.Fault {
+	if c.ctx.Err() != nil && sdk.KindOf(err) == sdk.Canceled {
+		return &wire.Fault{Code: wire.CodeServer, Message: "unavailable: the server is shutting down", Details: err.Error()}
+	}
+	return nil
+}
+
+// report attaches what a program should read of a failure. Clients check
+// structured content against the tool's output schema even on failures, so
+// where they know one the report goes into the metadata.
+func (c *call) report(r *sdk.Result, tool string, report json.RawMessage, metaKey string) {
+	if c.room.lists.hasOutput(tool) {
+		r.Meta = append(append(wire.AppendString([]byte("{"), metaKey), ':'), report...)
+		r.Meta = append(r.Meta, '}')
+		return
+	}
+	r.Structured = report
+}

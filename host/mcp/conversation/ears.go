@@ -1,0 +1,247 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/wire"
+	"github.com/skillhost/skill/sdk"
+)
+
+const (
+	settleTime       = 10 * time.Millisecond // gathers changes into one notification of each kind
+	maxListens       = 16                    // subscriptions/listen of one conversation
+	maxSubscriptions = 1024                  // resources of one conversation, or of one listen
+)
+
+// watchers follow the Backend for those who have ears: one for each scope,
+// however many conversations it has.
+type watchers struct {
+	room *Room
+	mu   sync.Mutex
+	open map[sdk.Scope]*watcher // scopes without their sessions
+}
+
+// A watcher follows the Backend for one scope.
+type watcher struct {
+	stop  context.CancelFunc
+	ears  map[*ear]struct{}
+	due   map[Change]struct{}
+	timer *time.Timer // of an announcement
+}
+
+// An ear hears changes.
+type ear struct{ hear func([]Change) }
+
+// join lets e hear what changes for scope, until the function it returns.
+func (w *watchers) join(scope sdk.Scope, e *ear) (leave func()) {
+	scope.Session = ""
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.open[scope]
+	if o == nil {
+		if w.open == nil {
+			w.open = map[sdk.Scope]*watcher{}
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		o = &watcher{stop: stop, ears: map[*ear]struct{}{}, due: map[Change]struct{}{}}
+		w.open[scope] = o
+		changes := w.room.b.Watch(ctx, scope)
+		go func() {
+			for c := range changes {
+				w.changed(o, c)
+			}
+		}()
+	}
+	o.ears[e] = struct{}{}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(o.ears, e)
+		if len(o.ears) == 0 && w.open[scope] == o {
+			delete(w.open, scope)
+			o.stop()
+		}
+	}
+}
+
+func (w *watchers) changed(o *watcher, c Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(o.due) < maxSubscriptions {
+		o.due[c] = struct{}{}
+	}
+	if o.timer == nil {
+		o.timer = time.AfterFunc(settleTime, func() { w.announce(o) })
+	}
+}
+
+func (w *watchers) announce(o *watcher) {
+	w.mu.Lock()
+	o.timer = nil
+	changes := slices.Collect(maps.Keys(o.due))
+	clear(o.due)
+	ears := slices.Collect(maps.Keys(o.ears))
+	w.mu.Unlock()
+	for _, e := range ears { // may wait for a slow client: not under the lock
+		e.hear(changes)
+	}
+}
+
+// ears are what a legacy client hears.
+type ears struct {
+	t       *Conversation
+	mu      sync.Mutex
+	leave   func() // nil before and after
+	stopped bool
+	uris    map[string]struct{} // of the resources that it subscribed to
+}
+
+// legacy begins to tell the client of changes.
+func (e *ears) legacy() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leave == nil && !e.stopped {
+		e.leave = e.t.room.watchers.join(e.t.scope, &ear{e.hear})
+	}
+}
+
+func (e *ears) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = true
+	if e.leave != nil {
+		e.leave()
+		e.leave = nil
+	}
+}
+
+func (e *ears) hear(changes []Change) {
+	var lines []wire.List
+	e.mu.Lock()
+	if !e.stopped {
+		lines = told(changes, everything, e.uris, nil)
+	}
+	e.mu.Unlock()
+	for _, l := range lines {
+		notify(e.t.out, l)
+	}
+}
+
+// everything is what legacy clients are told of.
+var everything = message.Wishes{Tools: true, Prompts: true, Resources: true}
+
+// told returns a notification for each of the changes that is wished for. A
+// subscription is the id of a listen, or nil.
+func told(changes []Change, w message.Wishes, uris map[string]struct{}, subscription raw) (lines []wire.List) {
+	said := map[string]bool{}
+	for _, c := range changes {
+		if c.URI != "" {
+			if _, ok := uris[c.URI]; ok {
+				lines = append(lines, message.Updated(c.URI, subscription))
+			}
+			continue
+		}
+		set := string(c.Kind)
+		if c.Kind == Templates {
+			set = string(Resources)
+		}
+		wished := map[Kind]bool{Tools: w.Tools, Prompts: w.Prompts, Resources: w.Resources}[Kind(set)]
+		if wished && !said[set] {
+			said[set] = true
+			lines = append(lines, message.Changed(set, subscription))
+		}
+	}
+	return lines
+}
+
+// subscribe begins or ends a legacy client's subscription to a resource.
+func (c *call) subscribe() {
+	uri, ok := wire.Text(c.msg.Members.URI)
+	if !ok || uri == "" {
+		c.fail(wire.BadParams("uri is not a string"))
+		return
+	}
+	e := &c.ears
+	e.mu.Lock()
+	switch {
+	case c.method == "resources/unsubscribe":
+		delete(e.uris, uri)
+	case len(e.uris) >= maxSubscriptions:
+		e.mu.Unlock()
+		c.fail(tooBusy("too many subscriptions"))
+		return
+	default:
+		if e.uris == nil {
+			e.uris = map[string]struct{}{}
+		}
+		e.uris[uri] = struct{}{}
+	}
+	e.mu.Unlock()
+	c.done()
+}
+
+// listen tells a modern client of changes until it cancels the request, or the
+// conversation ends.
+func (c *call) listen() {
+	var p struct {
+		Notifications *message.Wishes `json:"notifications"`
+	}
+	if !wire.IsObject(c.msg.Params) || json.Unmarshal(c.msg.Params, &p) != nil || p.Notifications == nil {
+		c.fail(wire.BadParams("notifications is not an object that says what to listen for"))
+		return
+	}
+	if len(p.Notifications.URIs) > maxSubscriptions || c.calls.count(listenMethod) > maxListens {
+		c.fail(tooBusy("too many subscriptions"))
+		return
+	}
+	uris := map[string]struct{}{}
+	for _, u := range p.Notifications.URIs {
+		uris[u] = struct{}{}
+	}
+	notify(c.out, message.Acknowledged(p.Notifications, c.msg.ID))
+	var mu sync.Mutex
+	over := false
+	leave := c.room.watchers.join(c.scope, &ear{func(changes []Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
+		for _, l := range told(changes, *p.Notifications, uris, c.msg.ID) {
+			notify(c.out, l)
+		}
+	}})
+	context.AfterFunc(c.ctx, func() {
+		leave()
+		mu.Lock()
+		over = true
+		mu.Unlock()
+		if out := c.begin(); out != nil { // it ends with the conversation
+			l := wire.NewList(append(out.B, `"result":{"resultType":"complete","_meta":{`...))
+			l.Raw(message.MetaListen, c.msg.ID)
+			l.Raw(message.MetaServer, c.era.Server)
+			out.B = append(l.B, "}}"...)
+			c.end(out, nil)
+		}
+	})
+}
+
+func (c *call) endListen() { c.stop() }
+
+// count returns how many accepted calls are of that method.
+func (r *registry) count(method string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		if c.method == method {
+			n++
+		}
+	}
+	return n
+}
