@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -37,6 +38,10 @@ func (c *call) serve() {
 	case "resources/templates/list":
 		go c.list(Templates)
 	default:
+		if f := c.room.extra[c.method]; f != nil {
+			f(c)
+			return
+		}
 		c.serveEra()
 	}
 }
@@ -116,7 +121,21 @@ func (c *call) discover() {
 }
 
 func (r *Room) capabilities() raw {
-	return raw(`{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`)
+	l := wire.NewList([]byte("{"))
+	l.Raw("completions", raw("{}"))
+	if len(r.settings) > 0 {
+		l.Key("extensions")
+		in := wire.NewList(append(l.B, '{'))
+		for _, name := range slices.Sorted(maps.Keys(r.settings)) {
+			in.Raw(name, r.settings[name])
+		}
+		l.B = append(in.B, '}')
+	}
+	l.Raw("logging", raw("{}"))
+	l.Raw("prompts", raw(`{"listChanged":true}`))
+	l.Raw("resources", raw(`{"listChanged":true,"subscribe":true}`))
+	l.Raw("tools", raw(`{"listChanged":true}`))
+	return append(l.B, '}')
 }
 
 // setLevel notes which log messages a legacy client wants.

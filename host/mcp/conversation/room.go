@@ -105,6 +105,8 @@ type Room struct {
 	server   raw // this server's Implementation
 	met      atomic.Pointer[introduction]
 	slots    *relay.Slots
+	extra    map[string]func(*call) // what extensions serve, by method
+	settings map[string]raw         // of the extensions, by name
 	lists    lists
 	watchers watchers
 }
@@ -118,7 +120,19 @@ func NewRoom(b Backend, o Options) *Room {
 	r.server = append(l.B, '}')
 	r.slots = relay.NewSlots(r.o.Concurrency, r.o.Queue)
 	r.watchers.room = r
+	r.extend()
 	return r
+}
+
+// extend adds what the Backend can do beyond the core of the protocol.
+func (r *Room) extend() {
+	r.extra, r.settings = map[string]func(*call){}, map[string]raw{}
+	if l, ok := r.b.(Library); ok {
+		r.settings[skillsExtension] = raw(`{"directoryRead":true}`)
+		r.extra["skills/list"] = func(c *call) { go c.list(Skills) }
+		r.extra["skills/get"] = func(c *call) { go c.serveSkill(l) }
+		r.extra["resources/directory/read"] = func(c *call) { go c.serveDirectory(l) }
+	}
 }
 
 // Slots bound the calls of all conversations.
