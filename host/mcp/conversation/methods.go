@@ -205,8 +205,8 @@ func (c *call) replyOr(r *sdk.Result, add func(*wire.List)) {
 // it in. Of a resource that is not there, read says which.
 func (c *call) refused(err error, read *sdk.Call) {
 	kind := sdk.KindOf(err)
-	if kind == sdk.NotFound && read != nil && !c.era.Modern {
-		c.fail(message.NoResource(err, read.Tool))
+	if kind == sdk.NotFound && read != nil {
+		c.fail(c.era.NoResource(err, read.Tool))
 		return
 	}
 	flt := c.room.protocolFault(err, c.method)

@@ -43,14 +43,16 @@ func ErrorReport(err error) json.RawMessage {
 // codeNoResource is the code of a resource that does not exist, until 2025-11-25.
 const codeNoResource = -32002
 
-// NoResource is the Fault of reading a resource that does not exist, as legacy
-// revisions have it.
-func NoResource(err error, uri string) *wire.Fault {
+// NoResource is the Fault of reading a resource that does not exist.
+func (e Era) NoResource(err error, uri string) *wire.Fault {
 	flt := NotFound(err)
 	l := wire.NewList([]byte("{"))
 	l.Text("uri", wire.Clip(uri))
 	l.Text("details", wire.Clip(flt.Details))
-	flt.Code, flt.Data = codeNoResource, append(l.B, '}')
+	flt.Data = append(l.B, '}')
+	if !e.Modern {
+		flt.Code = codeNoResource
+	}
 	return flt
 }
 

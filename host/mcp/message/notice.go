@@ -48,6 +48,7 @@ type Wishes struct {
 	Prompts   bool     `json:"promptsListChanged,omitempty"`
 	Resources bool     `json:"resourcesListChanged,omitempty"`
 	URIs      []string `json:"resourceSubscriptions,omitempty"`
+	Tasks     []string `json:"taskIds,omitempty"`
 }
 
 // Acknowledged begins the notification that a subscription has begun.

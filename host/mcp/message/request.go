@@ -18,7 +18,7 @@ type Request struct {
 
 // Members are the members of a request's params.
 type Members struct {
-	Name, URI, Arguments, Meta, Cursor, RequestID, Responses, State json.RawMessage
+	Name, URI, Arguments, Meta, Cursor, RequestID, Responses, State, TaskID json.RawMessage
 }
 
 // Meta is the _meta of a request's params.
@@ -47,6 +47,8 @@ func (s *paramsSink) Member(key []byte) (*json.RawMessage, wire.Sink) {
 		return &p.Responses, nil
 	case "requestState":
 		return &p.State, nil
+	case "taskId":
+		return &p.TaskID, nil
 	}
 	return nil, nil
 }

@@ -171,15 +171,7 @@ func (e Era) Result(dst []byte, r *sdk.Result) []byte {
 // client answers them and calls again.
 func (e Era) InputRequired(dst []byte, r *sdk.Result) []byte {
 	l := e.Open(dst, "input_required", nil)
-	l.Key("inputRequests")
-	in := wire.NewList(append(l.B, '{'))
-	for _, id := range slices.Sorted(maps.Keys(r.Questions)) {
-		q := r.Questions[id]
-		in.Comma()
-		in.B = append(wire.AppendString(in.B, id), ":{"...)
-		in.B = append(AppendQuestion(in.B, &q, id), '}')
-	}
-	l.B = append(in.B, '}')
+	appendRequests(&l, r.Questions)
 	l.Optional("requestState", r.State)
 	return append(l.B, '}')
 }
