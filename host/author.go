@@ -19,10 +19,6 @@ import (
 // What an author's build needs. None of it runs a tool: the module is asked
 // for its description only, without any permission.
 
-// untold stands for the tools of a module that has not been asked yet: a
-// manifest without any offers nothing, and is refused.
-const untold = "\n[tools.untold]\ndescription = \"not built yet\"\n"
-
 // draft reads the skill.toml in dir, which may lack its tools. It returns the
 // text that was read.
 func draft(dir string) (manifest.Skill, []byte, error) {
@@ -38,9 +34,12 @@ func draft(dir string) (manifest.Skill, []byte, error) {
 	if err == nil {
 		return s, data, nil
 	}
-	with := append(data[:len(data):len(data)], untold...)
-	if s, tried := manifest.Read(file, with); tried == nil {
-		return s, with, nil
+	// A module that has not been asked yet has told no tools, and what names
+	// them cannot be read.
+	if with, bad := manifest.Draft(file, data); bad == nil {
+		if s, tried := manifest.Read(file, with); tried == nil {
+			return s, with, nil
+		}
 	}
 	return manifest.Skill{}, nil, err
 }

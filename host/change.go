@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/host/catalog"
+	"github.com/skillhost/skill/host/dispatch"
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/policy"
@@ -18,21 +20,46 @@ import (
 
 var _ conversation.Backend = (*Host)(nil)
 
-// changes tells who watches that the set of tools may have changed: another
-// set of skills, or another policy.
+// changes tells who watches what may have changed: another set of skills,
+// another policy, or what a skill announces of itself.
 type changes struct {
 	mu      sync.Mutex
 	next    chan struct{} // closed at the next change
-	version uint64
+	version uint64        // of all that can be listed
+	seq     uint64        // how much has been said
+	said    []news        // the last of it
 	errs    []error
 	from    *policy.Policy // what derived was made from
 	derived *policy.Policy
 }
 
-func (c *changes) announce() {
+// news is one change, of one skill or of everything.
+type news struct {
+	skill  *manifest.Skill // nil: of everything
+	change conversation.Change
+}
+
+// maxNews is how much a watcher may be late without missing something. What it
+// misses it is told as a change of all lists.
+const maxNews = 256
+
+// everything is what has changed when nobody can say what.
+var everything = []conversation.Change{{Kind: conversation.Tools}, {Kind: conversation.Resources}, {Kind: conversation.Prompts}}
+
+// announce says that everything may have changed.
+func (c *changes) announce() { c.tell(news{}) }
+
+func (c *changes) tell(n news) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.version++
+	if n.change.URI == "" {
+		c.version++
+	}
+	c.seq++
+	if len(c.said) == maxNews {
+		c.said = append(c.said[:0:0], c.said[1:]...)
+	}
+	c.said = append(c.said, n)
 	close(c.next)
 	c.next = make(chan struct{})
 }
@@ -41,6 +68,19 @@ func (c *changes) now() (version uint64, next <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.version, c.next
+}
+
+// since returns what was said after the first seq news, how many there are now,
+// and a channel that is closed when there are more.
+func (c *changes) since(seq uint64) (fresh []news, now uint64, next <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if missed := c.seq - seq; missed > uint64(len(c.said)) {
+		fresh = []news{{}}
+	} else {
+		fresh = slices.Clone(c.said[uint64(len(c.said))-missed:])
+	}
+	return fresh, c.seq, c.next
 }
 
 func (c *changes) problems(errs []error) {
@@ -99,33 +139,66 @@ func (h *Host) policyChanged(e policy.Event) {
 	h.changes.announce()
 }
 
-// List returns a page of the tools that the caller of scope may call.
+// List returns a page of the things of that kind that the caller of scope may
+// call. Where several skills serve one URI, it is listed once, as it is read.
 func (h *Host) List(_ context.Context, scope sdk.Scope, kind conversation.Kind, cursor string, n int) (conversation.Page, error) {
 	version, _ := h.changes.now()
 	page := conversation.Page{Version: version}
-	if kind != conversation.Tools {
-		return page, nil
+	if kind == conversation.Skills {
+		page, err := h.skills(scope, cursor, n)
+		page.Version = version
+		return page, err
 	}
 	after, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
 		return page, &sdk.Error{Kind: sdk.Invalid, What: "the cursor is not one of this server's"}
 	}
-	for _, e := range h.Catalog.Entries() {
-		if e.Name <= string(after) || !h.Dispatcher.Visible(e, scope) {
+	last := string(after)
+	for x := range h.listed(catalog.Kind(kind)) {
+		if x.key <= last || !h.Dispatcher.Visible(x.entry, scope) {
 			continue
 		}
 		if len(page.Items) == n {
-			page.Next = base64.RawURLEncoding.EncodeToString(after)
+			page.Next = base64.RawURLEncoding.EncodeToString([]byte(last))
 			break
 		}
-		item, err := h.Catalog.Describe(e, func(s *manifest.Skill) bool { return h.Dispatcher.VisibleSkill(s, scope) })
+		item := x.item
+		if item == nil {
+			item, err = h.Catalog.Describe(x.entry, func(s *manifest.Skill) bool { return h.Dispatcher.VisibleSkill(s, scope) })
+		}
 		if err != nil {
 			return page, err
 		}
-		page.Items = append(page.Items, json.RawMessage(item))
-		after = []byte(e.Name)
+		page.Items = append(page.Items, item)
+		last = x.key
 	}
 	return page, nil
+}
+
+// A listing is one thing that can be listed.
+type listing struct {
+	key   string // by which the list is sorted
+	entry *catalog.Entry
+	item  json.RawMessage // nil: as the catalog describes the entry
+}
+
+// listed yields all things of a kind; none of a kind that there is not.
+func (h *Host) listed(kind catalog.Kind) iter.Seq[listing] {
+	return func(yield func(listing) bool) {
+		if kind == catalog.Tools {
+			for _, e := range h.Catalog.Entries() {
+				if !yield(listing{e.Name, e, nil}) {
+					return
+				}
+			}
+			return
+		}
+		for _, o := range h.Catalog.Offers(kind) {
+			if !yield(listing{o.Key, o.Entry, o.JSON}) {
+				return
+			}
+		}
+	}
 }
 
 // Call takes a call through the corridor.
@@ -133,17 +206,25 @@ func (h *Host) Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.
 	return h.Dispatcher.Call(ctx, c, emit)
 }
 
-// Watch yields each time the set of tools may have changed.
-func (h *Host) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[conversation.Change] {
+// changed passes on what a tool of a skill announces.
+func (h *Host) changed(s *manifest.Skill, c dispatch.Change) {
+	h.changes.tell(news{s, conversation.Change{Kind: conversation.Kind(c.Kind), URI: c.URI}})
+}
+
+// Watch yields what changes, as far as the caller of scope may see the skill.
+func (h *Host) Watch(ctx context.Context, scope sdk.Scope) iter.Seq[conversation.Change] {
+	_, seq, _ := h.changes.since(0) // now, and not when it is first asked
 	return func(yield func(conversation.Change) bool) {
-		_, next := h.changes.now()
 		for {
-			select {
-			case <-next:
-				_, next = h.changes.now() // before the yield, so that no change is missed meanwhile
-				if !yield(conversation.Change{Kind: conversation.Tools}) {
+			fresh, now, next := h.changes.since(seq)
+			seq = now
+			for _, change := range h.seen(fresh, scope) {
+				if !yield(change) {
 					return
 				}
+			}
+			select {
+			case <-next:
 			case <-ctx.Done():
 				return
 			case <-h.ctx.Done():
@@ -151,4 +232,24 @@ func (h *Host) Watch(ctx context.Context, _ sdk.Scope) iter.Seq[conversation.Cha
 			}
 		}
 	}
+}
+
+// seen returns each change in fresh once, without those of skills that the
+// caller of scope does not see.
+func (h *Host) seen(fresh []news, scope sdk.Scope) (changes []conversation.Change) {
+	for _, n := range fresh {
+		list := everything
+		if n.skill != nil {
+			if !h.Dispatcher.VisibleSkill(n.skill, scope) {
+				continue
+			}
+			list = []conversation.Change{n.change}
+		}
+		for _, c := range list {
+			if !slices.Contains(changes, c) {
+				changes = append(changes, c)
+			}
+		}
+	}
+	return changes
 }

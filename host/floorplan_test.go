@@ -68,16 +68,19 @@ var rooms = map[string]string{
 	"host/executor/wasm/meter":         "",
 	"host/executor/wasm/rootfs":        "sdk host/capability host/executor",
 	"host/ops":                         "sdk host/capability host/egress host/executor host/manifest host/store host/tasks",
-	"host/catalog":                     "sdk host/manifest host/manifest/uri host/nearest host/schema host/capability",
+	"host/library":                     "sdk host/manifest",
+	"host/catalog":                     "sdk host/library host/manifest host/manifest/uri host/nearest host/schema host/capability",
 	"host/dispatch":                    "sdk host/audit host/capability host/catalog host/executor host/manifest host/ops host/policy host/schema host/store host/egress host/tasks",
 	"host/mcp":                         "sdk host/mcp/conversation host/mcp/relay host/mcp/wire",
-	"host/mcp/conversation":            "sdk host/mcp/message host/mcp/relay host/mcp/wire",
-	"host/mcp/message":                 "sdk host/mcp/wire",
+	"host/mcp/conversation":            "sdk host/mcp/message host/mcp/relay host/mcp/task host/mcp/wire",
+	"host/mcp/bearer":                  "sdk",
+	"host/mcp/message":                 "sdk host/mcp/task host/mcp/wire",
+	"host/mcp/task":                    "sdk host/store",
 	"host/mcp/relay":                   "host/mcp/wire",
 	"host/mcp/wire":                    "",
 	"host/mcp/wire/wiretest":           "",
 	"host": "sdk host/audit host/capability host/catalog host/config host/dispatch host/egress host/executor host/executor/command host/executor/instructions host/executor/native host/executor/plugin host/executor/wasm " +
-		"host/manifest host/mcp/conversation host/ops host/policy host/sandbox host/session host/store host/store/memory host/store/sqlite host/tasks manifests skills",
+		"host/library host/manifest host/mcp/conversation host/mcp/task host/ops host/policy host/sandbox host/session host/store host/store/memory host/store/sqlite host/tasks manifests skills",
 	"manifests":      "",
 	"skills":         "",
 	"cmd/skill/view": "sdk host host/audit host/capability host/catalog host/dispatch host/manifest host/manifest/template",
@@ -104,6 +107,7 @@ var doors = map[string][]string{
 	"google.golang.org/grpc":                 {"host/executor/plugin", "sdk/plugin", "sdk/plugin/wire"},
 	"google.golang.org/protobuf":             {"sdk/plugin/wire"},
 	"github.com/rogpeppe/go-internal":        {},
+	"github.com/go-jose/go-jose":             {"host/mcp/bearer"},
 }
 
 type pkg struct {

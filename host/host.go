@@ -21,6 +21,7 @@ import (
 	"github.com/skillhost/skill/host/executor/instructions"
 	"github.com/skillhost/skill/host/executor/wasm"
 	"github.com/skillhost/skill/host/manifest"
+	"github.com/skillhost/skill/host/mcp/task"
 	"github.com/skillhost/skill/host/ops"
 	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/host/sandbox"
@@ -68,10 +69,12 @@ type Host struct {
 	natives  []io.Closer
 	broker   *egress.Broker
 	tasks    *tasks.Tasks
+	errands  *task.Tasks
 	builtin  []*manifest.Skill
 	folder   *manifest.Skill // of Options.Folder
 	secrets  secrets
 	changes  changes
+	shelf    shelf
 
 	furnished chan struct{} // closed when all rooms are there
 
@@ -109,7 +112,7 @@ func Open(c config.Config, o Options) (*Host, error) {
 	}
 	h.wasm = wasm.New(wasm.Options{CacheDir: filepath.Join(c.Paths.Cache, "wasm")})
 	h.broker = egress.New(egress.Options{})
-	h.tasks = h.newTasks()
+	h.tasks, h.errands = h.newTasks(), h.newErrands()
 	runtimes := h.nativeRuntimes()
 	runtimes["wasm"], runtimes["instructions"] = h.wasm, instructions.Executor{}
 	if o.Extra.Executor != nil {
@@ -163,6 +166,7 @@ func (h *Host) corridor() error {
 		Hidden:   hidden,
 		Offers:   func() string { return string(sandbox.Probe().Level) },
 		Owner:    h.owner,
+		Changed:  h.changed,
 	}
 	return nil
 }
@@ -216,7 +220,7 @@ func (h *Host) Close() (err error) {
 		if h.policy != nil { // else it could not be read
 			err = h.policy.Close()
 		}
-		err = errors.Join(err, h.tasks.Close()) // before the programs that jobs use
+		err = errors.Join(err, h.closeErrands(), h.tasks.Close()) // before the programs that they use
 		programs := h.programs.Close()
 		if programs == nil { // else something of it is still in use
 			err = errors.Join(err, h.wasm.Close())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/config"
-	"github.com/skillhost/skill/host/mcp"
+	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -146,7 +146,7 @@ func TestReload(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	changed := make(chan mcp.Kind, 64)
+	changed := make(chan conversation.Change, 64)
 	go func() {
 		for k := range h.Watch(ctx, h.Scope()) {
 			changed <- k
@@ -160,7 +160,7 @@ func TestReload(t *testing.T) {
 	})
 	select {
 	case k := <-changed:
-		if k != mcp.Tools {
+		if k.Kind != conversation.Tools {
 			t.Errorf("announced %q", k)
 		}
 	case <-time.After(30 * time.Second):
@@ -179,7 +179,7 @@ func TestList(t *testing.T) {
 	h := w.open(t)
 	var names []string
 	for cursor := ""; ; {
-		p, err := h.List(t.Context(), h.Scope(), mcp.Tools, cursor, 1)
+		p, err := h.List(t.Context(), h.Scope(), conversation.Tools, cursor, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,24 +201,24 @@ func TestList(t *testing.T) {
 	if len(names) != len(entries) || !slices.IsSorted(names) || !slices.Contains(names, "InvokeSkill") {
 		t.Errorf("listed %q of %d entries", names, len(entries))
 	}
-	if _, err := h.List(t.Context(), h.Scope(), mcp.Tools, "not a cursor!", 1); sdk.KindOf(err) != sdk.Invalid {
+	if _, err := h.List(t.Context(), h.Scope(), conversation.Tools, "not a cursor!", 1); sdk.KindOf(err) != sdk.Invalid {
 		t.Errorf("a foreign cursor gives %v", err)
 	}
-	before, _ := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100)
+	before, _ := h.List(t.Context(), h.Scope(), conversation.Tools, "", 100)
 	w.allow(t, h, "review")
 	eventually(t, "the description names the allowed skill", func() bool {
-		p, err := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100)
+		p, err := h.List(t.Context(), h.Scope(), conversation.Tools, "", 100)
 		return err == nil && p.Version != before.Version && strings.Contains(items(p), "How to review")
 	})
 	w.write(t, "policy.toml", "[callers.\""+h.Scope().Caller+"\"]\ntools.deny = [\"InvokeSkill\"]\n")
 	eventually(t, "a tool that may not be called is not listed", func() bool {
-		p, err := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100)
+		p, err := h.List(t.Context(), h.Scope(), conversation.Tools, "", 100)
 		return err == nil && !strings.Contains(items(p), `"name":"InvokeSkill"`)
 	})
 }
 
 // items are those of a page as one text.
-func items(p mcp.Page) string {
+func items(p conversation.Page) string {
 	var b strings.Builder
 	for _, item := range p.Items {
 		b.Write(item)
@@ -353,7 +353,7 @@ func TestTmp(t *testing.T) {
 func TestNoFilesBehind(t *testing.T) {
 	w := newWorld(t)
 	h := w.open(t)
-	if _, err := h.List(t.Context(), h.Scope(), mcp.Tools, "", 100); err != nil {
+	if _, err := h.List(t.Context(), h.Scope(), conversation.Tools, "", 100); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"audit", "state/tmp"} {

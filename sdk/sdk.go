@@ -66,7 +66,14 @@ type Client struct {
 }
 
 // A CallKind says what a Call asks for. Whatever it is, a tool of a skill does
-// the work, under the same rules.
+// the work, under the same rules, or a file of the skill that is read like one.
+//
+// Of a resource, each Content of the Result has the type TypeResource and is a
+// part of it, a text or Data, with its URI and, if it is known, its MIME type,
+// whatever type the tool gave it. Of a prompt, each Content is a message and has
+// a Role, and the Result's Meta may have a "description". Of a completion,
+// Structured is {"values": […], "total", "hasMore"}. A tool that reports failure
+// is an error of kind Guest for all of them.
 type CallKind string
 
 // The kinds of Call.

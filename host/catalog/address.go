@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/skillhost/skill/host/manifest"
@@ -25,12 +26,10 @@ type address struct {
 	Origin    string          `json:"origin"`
 }
 
-// Resolve finds the entry that call means, and the arguments meant for it.
-// "InvokeSkill", "execute", "skill-engine/execute" and "skill.tool" are
-// spellings of one address, so that no tool calls another one behind the
-// dispatcher's back.
-func (c *Catalog) Resolve(call *sdk.Call) (Resolved, error) {
-	s := c.now.Load()
+// resolveTool finds the tool that call means. "InvokeSkill", "execute",
+// "skill-engine/execute" and "skill.tool" are spellings of one address, so that
+// no tool calls another one behind the dispatcher's back.
+func (s *snapshot) resolveTool(call *sdk.Call, v Viewer) (Resolved, error) {
 	switch call.Tool { // first, so that no skill can take these names
 	case InvokeSkill, "execute", "skill-engine/execute", "skill-engine.execute":
 		return s.resolveAddress(call.Args)
@@ -44,6 +43,13 @@ func (c *Catalog) Resolve(call *sdk.Call) (Resolved, error) {
 	}
 	if e.Name == InvokeSkill && e.Skill.Home.Builtin { // by another spelling
 		return s.resolveAddress(call.Args)
+	}
+	switch by := v.Skill; {
+	case !e.Tool.Hidden:
+	case by == nil: // a client
+		return Resolved{}, s.noTool(call.Tool)
+	case by.Name != e.Skill.Name || by.Home.Digest != e.Skill.Home.Digest:
+		return Resolved{}, &sdk.Error{Kind: sdk.Denied, What: "tool " + quote(call.Tool) + " serves its own skill only"}
 	}
 	return Resolved{Entry: e, Args: call.Args}, nil
 }
@@ -70,14 +76,14 @@ func (s *snapshot) resolveAddress(args json.RawMessage) (Resolved, error) {
 	if e, ok := s.names[a.Skill]; ok && a.Tool == "" { // "ReadImage" as well as "read-image"
 		a.Skill, a.Tool = e.Skill.Name, e.Tool.Name
 	}
-	entries, ok := s.bySkill[a.Skill]
+	x, ok := s.bySkill[a.Skill]
 	if !ok {
 		return r, s.noSkill(a.Skill)
 	}
-	if a.Origin != "" && a.Origin != entries[0].Skill.Home.Digest {
-		return r, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q with origin %s", a.Skill, quote(a.Origin)), Hint: "its digest is " + entries[0].Skill.Home.Digest}
+	if a.Origin != "" && a.Origin != x.skill.Home.Digest {
+		return r, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q with origin %s", a.Skill, quote(a.Origin)), Hint: "its digest is " + x.skill.Home.Digest}
 	}
-	e, err := pick(entries, a.Tool)
+	e, err := x.pick(a.Tool)
 	if err != nil {
 		return r, err
 	}
@@ -88,26 +94,28 @@ func (s *snapshot) resolveAddress(args json.RawMessage) (Resolved, error) {
 
 // pick chooses the tool of a skill. Without a name it is the instructions if
 // the skill has any, else its only tool.
-func pick(entries []*Entry, tool string) (*Entry, error) {
+func (x *stock) pick(tool string) (*Entry, error) {
 	var names []string
-	for _, e := range entries {
-		if e.Hidden {
-			if tool == "" {
-				return e, nil
-			}
+	var only *Entry
+	for _, e := range x.entries {
+		switch {
+		case e.Hidden && tool == "":
+			return e, nil
+		case e.Hidden || e.Tool.Hidden:
 			continue
-		}
-		if tool == e.Tool.Name || tool == e.Name {
+		case tool == e.Tool.Name || tool == e.Name:
 			return e, nil
 		}
-		names = append(names, e.Tool.Name)
+		names, only = append(names, e.Tool.Name), e
 	}
-	skill := entries[0].Skill.Name
+	skill := x.skill.Name
 	switch {
 	case tool == "" && len(names) == 1:
-		return entries[0], nil
-	case tool == "":
+		return only, nil
+	case tool == "" && len(names) > 1:
 		return nil, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("skill %q has several tools", skill), Hint: "give \"tool\": one of " + strings.Join(names, ", ")}
+	case len(names) == 0:
+		return nil, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q has no tools, only resources and prompts", skill)}
 	}
 	return nil, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q has no tool %s", skill, quote(tool)), Hint: "its tools: " + strings.Join(names, ", ")}
 }
@@ -146,7 +154,8 @@ func (c *Catalog) Describe(e *Entry, visible func(*manifest.Skill) bool) (json.R
 	var b strings.Builder
 	b.WriteString(e.Tool.Description)
 	for _, s := range c.Skills() {
-		if s.Name == e.Skill.Name || s.Home.Builtin && !s.HasInstructions() || !visible(s) {
+		callable := slices.ContainsFunc(c.Of(s.Name), func(e *Entry) bool { return e.Hidden || !e.Tool.Hidden })
+		if s.Name == e.Skill.Name || s.Home.Builtin && !s.HasInstructions() || !callable || !visible(s) {
 			continue
 		}
 		if b.Len() == len(e.Tool.Description) {

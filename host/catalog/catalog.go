@@ -1,5 +1,5 @@
-// Package catalog knows which tools exist, under which names, and when that
-// changes. It holds values only: it never runs a tool, and it knows nothing of
+// Package catalog knows which tools, resources and prompts exist, under which
+// names, and when that changes. It holds values only: it never runs a tool, and it knows nothing of
 // callers and permissions.
 package catalog
 
@@ -13,13 +13,14 @@ import (
 	"sync/atomic"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/library"
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/schema"
 	"github.com/skillhost/skill/sdk"
 )
 
-// An Entry is one tool of one installed skill, or the instructions of a skill.
-// It is never changed.
+// An Entry is what does the work of calls: one tool of one installed skill, or
+// the instructions or another file of a skill. It is never changed.
 type Entry struct {
 	Name   string // as offered to clients; for instructions the skill's name
 	Skill  *manifest.Skill
@@ -28,13 +29,19 @@ type Entry struct {
 	Output *schema.Schema  // nil if the tool promises nothing
 	JSON   json.RawMessage // the MCP Tool object; nil for instructions
 	Hidden bool            // reached only through an address such as InvokeSkill
+	Offer  *Offer          // the resource or prompt that it serves; nil for the tool itself
 }
 
-// A Resolved is what a call's name and arguments lead to.
-type Resolved struct {
-	Entry *Entry
-	Via   *Entry // the address tool that named Entry, or nil
-	Args  json.RawMessage
+// Narrow returns the layers by which the manifest narrows what the skill has:
+// for the tool, and for what the tool serves.
+func (e *Entry) Narrow() (layers []*capability.Layer) {
+	if e.Tool.Narrow != nil {
+		layers = append(layers, e.Tool.Narrow)
+	}
+	if e.Offer != nil && e.Offer.narrow != nil {
+		layers = append(layers, e.Offer.narrow)
+	}
+	return layers
 }
 
 // A Catalog is the current set of entries. It is safe for concurrent use.
@@ -49,14 +56,30 @@ type snapshot struct {
 	skills  []*manifest.Skill // sorted by name
 	listed  []*Entry          // sorted by name
 	names   map[string]*Entry // by every accepted spelling
-	bySkill map[string][]*Entry
+	bySkill map[string]*stock
+	offers  map[Kind][]*Offer // in the order of lists
+	exact   map[string][]*Offer
+	tries   []*Offer          // the templates, in the order in which they are tried
+	prompts map[string]*Offer // by every accepted spelling
+}
+
+// stock is what one skill has.
+type stock struct {
+	skill   *manifest.Skill
+	entries []*Entry
+	offers  []*Offer
+	files   *Entry // that gives out any file of a skill which clients can load; nil: they cannot
+}
+
+func newSnapshot() *snapshot {
+	return &snapshot{names: map[string]*Entry{}, bySkill: map[string]*stock{}, offers: map[Kind][]*Offer{}, exact: map[string][]*Offer{}, prompts: map[string]*Offer{}}
 }
 
 // New returns an empty Catalog that offers third-party tools as
 // skill<separator>tool. The separator is ".", "_" or "__".
 func New(separator string) *Catalog {
 	c := &Catalog{separator: separator}
-	c.now.Store(&snapshot{names: map[string]*Entry{}, bySkill: map[string][]*Entry{}})
+	c.now.Store(newSnapshot())
 	return c
 }
 
@@ -67,7 +90,7 @@ func New(separator string) *Catalog {
 func (c *Catalog) Replace(skills []*manifest.Skill) (changed bool, errs []error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := &snapshot{names: map[string]*Entry{}, bySkill: map[string][]*Entry{}}
+	next := newSnapshot()
 	old := c.now.Load()
 	for _, s := range skills {
 		if err := next.add(s, c.separator, old); err != nil {
@@ -85,14 +108,15 @@ func (c *Catalog) Replace(skills []*manifest.Skill) (changed bool, errs []error)
 // slice must not be changed.
 func (c *Catalog) Entries() []*Entry { return c.now.Load().listed }
 
-// Of returns the entries of one skill. The slice must not be changed.
-func (c *Catalog) Of(skill string) []*Entry { return c.now.Load().bySkill[skill] }
+// Of returns the entries of one skill, without those that serve its resources
+// and prompts. The slice must not be changed.
+func (c *Catalog) Of(skill string) []*Entry { return c.now.Load().entriesOf(skill) }
 
 // Instructions returns the entries that are texts, sorted by name.
 func (c *Catalog) Instructions() (texts []*Entry) {
 	s := c.now.Load()
 	for _, skill := range s.skills {
-		for _, e := range s.bySkill[skill.Name] {
+		for _, e := range s.bySkill[skill.Name].entries {
 			if e.Hidden {
 				texts = append(texts, e)
 			}
@@ -108,8 +132,8 @@ func (c *Catalog) Skills() []*manifest.Skill { return c.now.Load().skills }
 // names.
 func (c *Catalog) Skill(name string) (*manifest.Skill, error) {
 	s := c.now.Load()
-	if e, ok := s.bySkill[name]; ok {
-		return e[0].Skill, nil
+	if x, ok := s.bySkill[name]; ok {
+		return x.skill, nil
 	}
 	return nil, s.noSkill(name)
 }
@@ -125,15 +149,15 @@ func (c *Catalog) Lookup(name string) (*Entry, error) {
 
 func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) error {
 	if first, ok := s.bySkill[skill.Name]; ok {
-		return &sdk.Error{Kind: sdk.Invalid, Op: "catalog", What: fmt.Sprintf("skill %q exists twice: %s and %s", skill.Name, first[0].Skill.Home.File, skill.Home.File),
+		return &sdk.Error{Kind: sdk.Invalid, Op: "catalog", What: fmt.Sprintf("skill %q exists twice: %s and %s", skill.Name, first.skill.Home.File, skill.Home.File),
 			Hint: "rename one or remove it; the first one is used"}
 	}
-	entries, err := entriesOf(skill, separator, old)
+	x, err := stockOf(skill, separator, old)
 	if err != nil {
 		return err
 	}
 	names := map[string]*Entry{}
-	for _, e := range entries {
+	for _, e := range x.entries {
 		for _, spelling := range e.Spellings() {
 			other := s.names[spelling]
 			if other == nil {
@@ -145,43 +169,63 @@ func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) e
 			names[spelling] = e
 		}
 	}
+	if err := s.addOffers(x, separator); err != nil {
+		return err
+	}
 	maps.Copy(s.names, names)
-	for _, e := range entries {
-		if !e.Hidden {
+	for _, e := range x.entries {
+		if !e.Hidden && !e.Tool.Hidden {
 			s.listed = append(s.listed, e)
 		}
 	}
-	s.bySkill[skill.Name] = entries
+	s.bySkill[skill.Name] = x
 	s.skills = append(s.skills, skill)
 	return nil
 }
 
-// entriesOf makes the entries of a skill, or takes them from the old snapshot
-// if the skill is the same: compiling schemas is the slow part of a reload.
-func entriesOf(skill *manifest.Skill, separator string, old *snapshot) ([]*Entry, error) {
+// stockOf makes the entries and offers of a skill, or takes them from the old
+// snapshot if the skill is the same: compiling schemas is the slow part of a
+// reload.
+func stockOf(skill *manifest.Skill, separator string, old *snapshot) (*stock, error) {
 	if slices.Contains(old.skills, skill) {
 		return old.bySkill[skill.Name], nil
 	}
-	var entries []*Entry
+	x := &stock{skill: skill}
 	for i := range skill.Tools {
 		e, err := newEntry(skill, &skill.Tools[i], separator)
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, e)
+		x.entries = append(x.entries, e)
 	}
 	if skill.HasInstructions() && !skill.Home.Builtin {
-		e, err := newEntry(instructionsOf(skill), &manifest.Tool{Tool: sdk.Tool{Name: "instructions", Description: skill.Description, Input: instructionsInput}, Limits: skill.Limits}, separator)
+		e, err := textEntry(skill, instructionsOf(skill), "instructions", instructionsInput)
 		if err != nil {
 			return nil, err
 		}
-		e.Name, e.Hidden, e.JSON = skill.Name, true, nil
-		entries = append(entries, e)
+		e.Name, e.Hidden, e.Tool.Description = skill.Name, true, skill.Description
+		x.entries = append(x.entries, e)
 	}
-	if len(entries) == 0 {
+	if library.Holds(skill) {
+		var err error
+		if x.files, err = textEntry(skill, instructionsOf(skill), "instructions", fileInput); err != nil { // who may have the text may have its files
+			return nil, err
+		}
+	}
+	if err := x.makeOffers(separator); err != nil {
+		return nil, err
+	}
+	if len(x.entries)+len(x.offers) == 0 {
 		return nil, &sdk.Error{Kind: sdk.Invalid, Op: skill.Home.File, What: "the skill has neither tools nor instructions", Hint: "add a [tools.NAME] table or a SKILL.md"}
 	}
-	return entries, nil
+	return x, nil
+}
+
+// textEntry makes an entry that gives out a file of skill, which text is as the
+// runtime for texts reads it.
+func textEntry(skill, text *manifest.Skill, name string, input json.RawMessage) (*Entry, error) {
+	e := &Entry{Name: skill.Name + "." + name, Skill: text, Tool: &manifest.Tool{Tool: sdk.Tool{Name: name, Input: input}, Limits: skill.Limits}}
+	return e, e.schemas()
 }
 
 // instructionsOf returns skill as the text that it also is: read by the runtime
@@ -198,6 +242,8 @@ func instructionsOf(skill *manifest.Skill) *manifest.Skill {
 	}
 	return &text
 }
+
+var fileInput = json.RawMessage(`{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false}`)
 
 var instructionsInput = json.RawMessage(`{"type":"object","properties":{"arguments":{"type":"string"}},"additionalProperties":false}`)
 
@@ -246,4 +292,5 @@ func wrap(skill *manifest.Skill, tool *manifest.Tool, part string, err error) er
 func (s *snapshot) sort() {
 	slices.SortFunc(s.listed, func(a, b *Entry) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.skills, func(a, b *manifest.Skill) int { return strings.Compare(a.Name, b.Name) })
+	s.sortOffers()
 }

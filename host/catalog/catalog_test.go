@@ -105,7 +105,7 @@ func TestShadowing(t *testing.T) {
 	if _, errs := c.Replace([]*manifest.Skill{skill(t, "skill-engine", "execute")}); errs != nil {
 		t.Error(errs)
 	}
-	if r, err := c.Resolve(&sdk.Call{Tool: "skill-engine/execute", Args: json.RawMessage(`{}`)}); err == nil {
+	if r, err := c.Resolve(&sdk.Call{Tool: "skill-engine/execute", Args: json.RawMessage(`{}`)}, Viewer{}); err == nil {
 		t.Errorf("address_shadowed: %s", r.Entry.Name)
 	}
 	// Two built-ins with one tool name: the second one is left out whole.
@@ -153,7 +153,7 @@ func TestResolve(t *testing.T) {
 		{"text", `{}`, `not_found: did you mean InvokeSkill with skill_name "text"`},
 		{"x\x00\n" + strings.Repeat("y", 200), `{}`, `not_found:`},
 	} {
-		r, err := c.Resolve(&sdk.Call{Tool: x.tool, Args: json.RawMessage(x.args)})
+		r, err := c.Resolve(&sdk.Call{Tool: x.tool, Args: json.RawMessage(x.args)}, Viewer{})
 		got := ""
 		if err != nil {
 			got = fmt.Sprintf("%s: %v", sdk.KindOf(err), err)

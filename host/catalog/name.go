@@ -49,10 +49,15 @@ func (e *Entry) Spellings() []string {
 	if e.Hidden {
 		return nil // reached by address only
 	}
-	names := []string{e.Name}
-	if !e.Skill.Home.Builtin {
+	return spellings(e.Skill, e.Name, e.Tool.Name)
+}
+
+// spellings returns the names of what a skill calls name and offers as offered.
+func spellings(skill *manifest.Skill, offered, name string) []string {
+	names := []string{offered}
+	if !skill.Home.Builtin {
 		for _, sep := range []string{".", "_", "__", "/"} {
-			names = append(names, e.Skill.Name+sep+e.Tool.Name)
+			names = append(names, skill.Name+sep+name)
 		}
 	}
 	slices.Sort(names)
@@ -68,7 +73,7 @@ func (s *snapshot) noTool(name string) error {
 			same = append(same, l.Name)
 		}
 	}
-	for _, l := range s.bySkill[name] {
+	for _, l := range s.entriesOf(name) {
 		if l.Hidden {
 			same = append(same, InvokeSkill+" with skill_name "+quote(name))
 		}
@@ -79,6 +84,13 @@ func (s *snapshot) noTool(name string) error {
 	}
 	e.Hint = didYouMean(name, known)
 	return e
+}
+
+func (s *snapshot) entriesOf(skill string) []*Entry {
+	if x := s.bySkill[skill]; x != nil {
+		return x.entries
+	}
+	return nil
 }
 
 func (s *snapshot) noSkill(name string) error {

@@ -26,6 +26,7 @@ type Config struct {
 	Names     Names
 	Store     Store
 	WASM      WASM
+	HTTP      HTTP
 	Origins   map[string]string // where each setting comes from: "default", a flag, a variable or file:line
 }
 
@@ -77,6 +78,7 @@ type Flags struct {
 	Policy    string   // the file instead of the user's policy.toml
 	Workspace string   //
 	Skills    []string // more directories with skills
+	HTTP      string   // the address to listen on
 }
 
 // Load puts the settings together: a flag outranks a variable, a variable the
@@ -135,6 +137,9 @@ func (c *Config) environment(getenv func(string) (string, bool)) error {
 			continue
 		}
 		if err := s.set(c, v); err != nil {
+			if s.key == "http.tokens" { // the value is no reading for errors
+				return &sdk.Error{Kind: sdk.Invalid, Op: name, What: err.Error()}
+			}
 			return &sdk.Error{Kind: sdk.Invalid, Op: name, What: fmt.Sprintf("%q: %v", v, err)}
 		}
 		c.Origins[s.key] = name
@@ -148,6 +153,12 @@ func (c *Config) flags(f Flags) (err error) {
 	}
 	if f.Workspace != "" {
 		c.Workspace, c.Origins["workspace"] = Workspace{f.Workspace, true}, "--workspace"
+	}
+	if f.HTTP != "" {
+		if err := address(f.HTTP); err != nil {
+			return &sdk.Error{Kind: sdk.Invalid, Op: "--http", What: fmt.Sprintf("%q: %v", f.HTTP, err)}
+		}
+		c.HTTP.Addr, c.Origins["http.addr"] = f.HTTP, "--http"
 	}
 	c.Skills = append(slices.Clone(f.Skills), c.Skills...)
 	if len(f.Skills) > 0 {
@@ -186,7 +197,7 @@ func (s setting) variable() string {
 
 // settings is the table of all keys; docs/config.md and the JSON Schema are
 // checked against it.
-var settings = []setting{
+var settings = append([]setting{
 	{"policy", "", "the policy file; default policy.toml in the settings directory", func(c *Config, v string) error {
 		if v != "" {
 			c.Paths.Policy = v
@@ -226,7 +237,7 @@ var settings = []setting{
 		}
 		return nil
 	}},
-}
+}, httpSettings...)
 
 func oneOf(field func(*Config) *string, allowed ...string) func(*Config, string) error {
 	return func(c *Config, v string) error {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -103,10 +104,12 @@ func TestEverySetting(t *testing.T) {
 		"audit.max_size": {"0", `"0"`}, "audit.rotate": {"1MiB", `"1MiB"`}, "names.separator": {"__", `"__"`},
 		"store.backend": {"memory", `"memory"`}, "wasm.warm": {"false", "false"},
 	}
+	maps.Copy(good, goodHTTP)
 	bad := map[string][2]string{
 		"audit.durability": {"none", `"none"`}, "audit.params": {"full", `"full"`}, "audit.max_age": {"-1h", `"ninety"`}, "audit.max_size": {"1GB", `"1e9"`},
 		"audit.rotate": {"1KiB", `"1KiB"`}, "names.separator": {"/", `"-"`}, "store.backend": {"redis", `"redis"`}, "wasm.warm": {"yes", `"true"`},
 	}
+	maps.Copy(bad, badHTTP)
 	for _, s := range Settings() {
 		g, ok := good[s.Key]
 		if !ok {

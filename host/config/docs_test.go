@@ -85,6 +85,9 @@ func TestSchema(t *testing.T) {
 	}
 	for text, ok := range map[string]bool{
 		"": true, "policy = \"p\"\nskills = [\"a\"]\nworkspace = \"w\"\n[audit]\ndurability = \"disk\"\nparams = \"redacted\"\nmax_age = \"90d\"\nmax_size = \"1GiB\"\nrotate = \"1MiB\"\n[names]\nseparator = \"__\"\n[store]\nbackend = \"memory\"\n[wasm]\nwarm = false": true,
+		httpExample: true, "http.adr = \"x\"": false, "http.max_sessions = \"5\"": false, "http.rate = 0": false, "http.rate = 2": true, "http.issuer = \"https://a.example\"": false,
+		"http.issuer = [\"http://a.example\"]": false, "http.issuer = [\"https://a.example?\"]": false, "http.public_url = \"a.example\"": false, "http.allowed_origins = [\"*\"]": false, "http.allowed_hosts = [\"https://a\"]": false,
+		"http.tokens = [{name = \"a\"}]": false, "http.tokens = [{name = \"a\", hash = \"x\"}]": false, "http.tokens = [{name = \"a\", token = \"x\"}]": false, "http.required_scopes = [\"a b\"]": false,
 		"audit.max_age = \"36h\"": true, "polcy = \"p\"": false, "audit.durability = \"none\"": false, "audit.max_size = \"1GB\"": false, "audit.max_age = \"ninety\"": false, "skills = \"a\"": false, "wasm.warm = \"true\"": false,
 	} {
 		var tree map[string]any

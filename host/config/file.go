@@ -67,6 +67,7 @@ func (c *Config) file(name string, data []byte) error {
 		WASM struct {
 			Warm *bool `toml:"warm"`
 		} `toml:"wasm"`
+		HTTP httpFile `toml:"http"`
 	}
 	doc, err := tomlfile.Decode(name, data, &f)
 	if err != nil {
@@ -89,6 +90,9 @@ func (c *Config) file(name string, data []byte) error {
 		warm := strconv.FormatBool(*f.WASM.Warm)
 		values["wasm.warm"] = &warm
 	}
+	if err := f.HTTP.values(doc, values); err != nil {
+		return err
+	}
 	if f.Skills != nil {
 		for i := range f.Skills {
 			if strings.ContainsRune(f.Skills[i], filepath.ListSeparator) {
@@ -106,6 +110,9 @@ func (c *Config) file(name string, data []byte) error {
 		}
 		pos := doc.Pos(strings.Split(s.key, ".")...)
 		if err := s.set(c, *v); err != nil {
+			if s.key == "http.tokens" {
+				return wrong(pos, s.key, err) // the value is no reading for errors
+			}
 			return &sdk.Error{Kind: sdk.Invalid, Op: pos.String(), What: fmt.Sprintf("%s = %q: %v", s.key, *v, err)}
 		}
 		c.Origins[s.key] = pos.String()

@@ -28,6 +28,7 @@ type boundKey struct {
 	entry     *catalog.Entry
 	via       *catalog.Entry
 	caller    string
+	rights    string
 	workspace string
 }
 
@@ -41,7 +42,7 @@ type bound struct {
 // bind authorises and returns the manifest's, the operator's and the session's
 // layers with their paths resolved.
 func (d *Dispatcher) bind(p *policy.Policy, e, via *catalog.Entry, scope sdk.Scope) (*bound, error) {
-	k := boundKey{p, e, via, scope.Caller, scope.Workspace}
+	k := boundKey{p, e, via, scope.Caller, scope.Rights, scope.Workspace}
 	d.state.mu.Lock()
 	b, ok := d.state.bound[k]
 	d.state.mu.Unlock()
@@ -77,8 +78,8 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 	}
 	b.level = d.level(e, decision)
 	all := []capability.Layer{e.Skill.Needs}
-	if e.Tool.Narrow != nil {
-		all = append(all, *e.Tool.Narrow)
+	for _, l := range e.Narrow() {
+		all = append(all, *l)
 	}
 	all = append(all, d.operator(e, scope, decision)...)
 	session, err := d.Session(scope)
@@ -107,7 +108,7 @@ func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.S
 func (d *Dispatcher) operator(e *catalog.Entry, scope sdk.Scope, decision policy.Decision) []capability.Layer {
 	var all []capability.Layer
 	if e.Skill.Home.Builtin {
-		for _, l := range d.Shipped.Authorize(request(e, scope)).Layers {
+		for _, l := range d.Shipped.Layers(request(e, scope)) { // it names no callers, and holds for all
 			all = append(all, d.unlessSaid(l, decision.Layers, e.Skill.Name))
 		}
 	}
@@ -145,7 +146,7 @@ func (d *Dispatcher) vars(e *catalog.Entry, scope sdk.Scope) capability.Vars {
 	return capability.Vars{Workspace: scope.Workspace, SkillDir: skillDir(e), Home: d.Home, Account: d.Account}
 }
 
-// narrow adds the call's own layer and those of the tools that invoked it: a
+// narrow adds the call's own layer, its client's roots and those of the tools that invoked it: a
 // tool passes on no more than it has.
 func (p *Plan) narrow(d *Dispatcher, parent *run) error {
 	if len(p.Call.Narrow) > 0 {
@@ -158,6 +159,9 @@ func (p *Plan) narrow(d *Dispatcher, parent *run) error {
 			return err
 		}
 		p.Layers = append(slices.Clip(p.Layers), l)
+	}
+	if p.Call.Roots != nil {
+		p.Layers = append(slices.Clip(p.Layers), rootsLayer(p.Call.Roots, d.Realpath))
 	}
 	for a, depth := parent, 1; a != nil; a, depth = a.parent, depth+1 {
 		if depth >= maxDepth {

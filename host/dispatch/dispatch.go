@@ -38,6 +38,7 @@ type Dispatcher struct {
 	Secrets  func(*policy.Policy, *manifest.Skill) egress.Secrets
 	Hidden   func(*policy.Policy) capability.Layer     // what no tool may read: the sources of secrets; nil hides nothing
 	Offers   func() string                             // the level of confinement that this machine runs native skills at; nil: what is required of it
+	Changed  func(*manifest.Skill, Change)             // is told what a running tool announces; nil: announcing is refused
 	Owner    func(*manifest.Skill) string              // whose state a skill's is; nil means its name
 	TmpRoot  func() (string, error)                    // where private temporary directories are made
 	Realpath func(string) (string, error)              // resolves links; fails if the path does not exist
@@ -110,6 +111,8 @@ type Plan struct {
 	Layers []capability.Layer
 	Level  string // native runtimes: the least confinement
 	policy *policy.Policy
+	known  *sdk.Result // that needs no run, or nil
+	mime   string      // of the resource that is read
 	answer answered
 }
 
@@ -122,23 +125,10 @@ func (d *Dispatcher) Plan(call sdk.Call) (Plan, error) { return d.plan(&call, ni
 // runs the tool of its parent again, nothing is resolved or invoked.
 func (d *Dispatcher) plan(call *sdk.Call, parent *run, job *background) (Plan, error) {
 	p := Plan{Call: call, policy: d.Policy()}
-	if job != nil {
-		p.Entry, p.Args = parent.plan.Entry, call.Args
-		if err := d.offered(p.Entry); err != nil {
-			return p, err
-		}
-	} else {
-		resolved, err := d.Catalog.Resolve(call)
-		p.Entry, p.Via, p.Args = resolved.Entry, resolved.Via, resolved.Args
-		if err != nil {
-			return p, err
-		}
-		if err := parent.mayInvoke(p.Entry, call.Tool); err != nil {
-			return p, err
-		}
-	}
-	if len(p.Args) == 0 {
-		p.Args = json.RawMessage("{}")
+	found, err := d.find(call, p.policy, parent, job)
+	p.Entry, p.Via, p.Args, p.known, p.mime = found.Entry, found.Via, found.Args, found.Answer, found.MIME
+	if err != nil {
+		return p, err
 	}
 	b, err := d.bind(p.policy, p.Entry, p.Via, call.Scope)
 	p.Layers, p.Level = b.layers, b.level
@@ -149,10 +139,31 @@ func (d *Dispatcher) plan(call *sdk.Call, parent *run, job *background) (Plan, e
 		return p, err
 	}
 	// After the policy, so that who may not call a tool learns nothing of it.
-	if err := p.Entry.Input.Check(p.Args); err != nil {
+	if err := found.Check(); err != nil {
 		return p, err
 	}
 	return p, d.open(&p)
+}
+
+// find resolves call, which parent makes if it is not nil, again as the job.
+func (d *Dispatcher) find(call *sdk.Call, p *policy.Policy, parent *run, job *background) (found catalog.Resolved, err error) {
+	if job != nil {
+		found.Entry, found.Args = parent.plan.Entry, call.Args
+		err = d.offered(found.Entry)
+	} else {
+		v := catalog.Viewer{Skill: parent.skill()}
+		if call.Kind != sdk.CallTool { // a tool's name means one tool
+			v.May = func(e *catalog.Entry) bool { return p.Authorize(request(e, call.Scope)).Allowed }
+		}
+		found, err = d.Catalog.Resolve(call, v)
+		if err == nil {
+			err = parent.mayInvoke(found.Entry, call.Tool)
+		}
+	}
+	if len(found.Args) == 0 {
+		found.Args = json.RawMessage("{}")
+	}
+	return found, err
 }
 
 // Visible reports whether entry may be listed for scope: whether the operator
@@ -162,9 +173,10 @@ func (d *Dispatcher) Visible(e *catalog.Entry, scope sdk.Scope) bool {
 }
 
 // VisibleSkill reports whether the operator lets the caller of scope call any
-// of the skill's tools.
+// of the skill's tools, or read any of its resources and prompts.
 func (d *Dispatcher) VisibleSkill(s *manifest.Skill, scope sdk.Scope) bool {
-	return slices.ContainsFunc(d.Catalog.Of(s.Name), func(e *catalog.Entry) bool { return d.Visible(e, scope) })
+	return slices.ContainsFunc(d.Catalog.Of(s.Name), func(e *catalog.Entry) bool { return d.Visible(e, scope) }) ||
+		slices.ContainsFunc(d.Catalog.OffersOf(s.Name), func(o *catalog.Offer) bool { return d.Visible(o.Entry, scope) })
 }
 
 // Layers returns what stands between a call of e and the machine, without any
@@ -176,5 +188,5 @@ func (d *Dispatcher) Layers(e *catalog.Entry, scope sdk.Scope) ([]capability.Lay
 
 func request(e *catalog.Entry, scope sdk.Scope) policy.Request {
 	s := e.Skill
-	return policy.Request{Caller: scope.Caller, Skill: s.Name, Digest: s.Home.Digest, Builtin: s.Home.Builtin, Tool: e.Tool.Name, Needs: s.Needs}
+	return policy.Request{Caller: scope.Caller, Rights: scope.Rights, Skill: s.Name, Digest: s.Home.Digest, Builtin: s.Home.Builtin, Tool: e.Tool.Name, Needs: s.Needs}
 }

@@ -24,6 +24,7 @@ type gate struct {
 	slots   chan struct{}
 	waiting atomic.Int32
 	rate    *rate.Limiter
+	news    *rate.Limiter // of what its tools announce
 }
 
 // gate returns the gate of a skill. A changed skill, having another digest,
@@ -33,7 +34,7 @@ func (d *Dispatcher) gate(s *manifest.Skill) *gate {
 	defer d.state.mu.Unlock()
 	g, ok := d.state.gates[s.Home.Digest]
 	if !ok {
-		g = &gate{slots: make(chan struct{}, max(1, s.Limits.Concurrency))}
+		g = &gate{slots: make(chan struct{}, max(1, s.Limits.Concurrency)), news: rate.NewLimiter(newsRate, newsBurst)}
 		if r := s.Limits.Rate; r.Calls > 0 {
 			g.rate = rate.NewLimiter(rate.Limit(float64(r.Calls)/r.Per.Seconds()), r.Calls)
 		}

@@ -144,6 +144,7 @@ func houseOf(t testing.TB, text string) *house {
 			for i := range s.Tools {
 				s.Tools[i].Name = name + "-" + s.Tools[i].Name
 			}
+			s.Resources, s.Prompts = nil, nil // they name tools
 		}
 		skills = append(skills, s)
 	}

@@ -70,8 +70,9 @@ func (r *run) startJob(ctx context.Context, s ops.JobStart) (tasks.Job, time.Dur
 		b.timeout = min(b.timeout, s.Timeout)
 	}
 	call := *r.plan.Call
-	call.Tool, call.Args, call.Answers, call.State, call.Narrow = r.plan.Entry.Canonical(), s.Args, nil, "", nil
-	call.Client = sdk.Client{Name: call.Client.Name} // nobody is there to be asked
+	call.Kind, call.Tool, call.Args = sdk.CallTool, r.plan.Entry.Canonical(), s.Args
+	call.Answers, call.State, call.Narrow, call.Roots = nil, "", nil, nil // what narrows this call narrows the job as its parent's
+	call.Client = sdk.Client{Name: call.Client.Name}                      // nobody is there to be asked
 	job := &run{d: r.d, id: r.d.state.calls.next(), parent: r, began: time.Now()}
 	plan, err := r.d.plan(&call, r, b)
 	job.plan = plan

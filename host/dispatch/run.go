@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,9 @@ type private struct {
 func (r *run) event(t audit.Type) audit.Event {
 	c := r.plan.Call
 	e := audit.Event{Type: t, Call: r.id, Trace: c.Trace, Caller: c.Scope.Caller, Client: c.Client.Name, Session: c.Scope.Session, Tool: c.Tool}
+	if c.Kind != sdk.CallTool { // Tool is who serves it
+		e.Note = string(c.Kind) + " " + c.Tool
+	}
 	if r.parent != nil {
 		e.Parent = r.parent.id
 	}
@@ -78,7 +82,9 @@ func (r *run) start(ctx context.Context) error {
 	if level := r.confined(); level != "" {
 		e.Level += "/" + level
 	}
-	e.Note = r.job.note()
+	if r.job != nil {
+		e.Note = r.job.note()
+	}
 	if err := r.d.Audit.Append(ctx, e); err != nil {
 		return &sdk.Error{Kind: sdk.Unavailable, What: "the call was refused because it cannot be recorded", Err: err, Hint: "see skill doctor"}
 	}
@@ -109,7 +115,7 @@ func (r *run) end(ctx context.Context, result sdk.Result, err error) (sdk.Result
 	case result.Failed:
 		e.Kind = sdk.Guest
 	case len(result.Questions) > 0:
-		e.Note = "asks the user"
+		e.Note = strings.TrimPrefix(e.Note+", asks the user", ", ")
 	}
 	if lost := r.d.Audit.Append(context.WithoutCancel(ctx), e); lost != nil {
 		return sdk.Result{}, &sdk.Error{Kind: sdk.Unavailable, What: "the call ran, but its end could not be recorded; it may have had its effect", Err: lost}
@@ -128,6 +134,9 @@ func describe(e *audit.Event, err error) {
 
 // execute leases the program and runs it under the call's deadline and grant.
 func (r *run) execute(ctx context.Context) (result sdk.Result, err error) {
+	if r.plan.known != nil {
+		return *r.plan.known, nil
+	}
 	skill := r.plan.Entry.Skill
 	program, release, err := r.d.Programs.Lease(ctx, skill)
 	if err != nil {
@@ -163,6 +172,9 @@ func (r *run) execute(ctx context.Context) (result sdk.Result, err error) {
 	if r.job != nil && len(result.Questions) > 0 {
 		return sdk.Result{}, &sdk.Error{Kind: sdk.Guest, What: "a background job cannot ask the user anything"}
 	}
+	if result, err = r.serve(result); err != nil {
+		return sdk.Result{}, err
+	}
 	return r.d.sealQuestions(r, result)
 }
 
@@ -195,7 +207,7 @@ func (r *run) work() executor.Job {
 		Ops: r.d.Ops.Bind(ops.Binding{
 			Grant: grant, Scope: p.Call.Scope, Skill: r.d.owner(p.Entry.Skill), Limits: p.Entry.Tool.Limits,
 			Secrets: func() egress.Secrets { return r.d.Secrets(r.d.Policy(), p.Entry.Skill) }, Live: r.alive, Invoke: r.invoke,
-			Jobs: r.d.Tasks, StartJob: r.startJob, Output: r.output,
+			Jobs: r.d.Tasks, StartJob: r.startJob, Output: r.output, Announce: r.announce,
 		}),
 		Emit: r.event2caller,
 	}
@@ -239,6 +251,14 @@ func (r *run) replan() error {
 	return err
 }
 
+// skill is whose tool r runs; nil of no run.
+func (r *run) skill() *manifest.Skill {
+	if r == nil {
+		return nil
+	}
+	return r.plan.Entry.Skill
+}
+
 // mayInvoke asks the grant of the invoking tool, if there is one, about the tool
 // that a name turned out to mean. The name as it was spelled has been asked
 // about already; it may have been an address, or another spelling. A deny list
@@ -265,7 +285,8 @@ func (r *run) mayInvoke(e *catalog.Entry, spelled string) error {
 // own, and no more time than this call has left.
 func (r *run) invoke(ctx context.Context, tool string, args json.RawMessage) (sdk.Result, error) {
 	call := *r.plan.Call
-	call.Tool, call.Args, call.Answers, call.State, call.Narrow = tool, args, nil, "", nil
+	call.Kind, call.Tool, call.Args = sdk.CallTool, tool, args
+	call.Answers, call.State, call.Narrow, call.Roots = nil, "", nil, nil // what narrows this call narrows that one as its parent's
 	return r.d.call(ctx, &call, r, nil)
 }
 

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -95,7 +96,7 @@ func (d *Dispatcher) sealQuestions(r *run, res sdk.Result) (sdk.Result, error) {
 	rand.Read(nonce)
 	p := &r.plan
 	state, err := d.Sealer.seal(sealed{
-		Scope: p.Call.Scope, Skill: p.Entry.Skill.Home.Digest, Tool: p.Entry.Name, Args: sha256.Sum256(p.Args),
+		Scope: p.Call.Scope, Skill: p.Entry.Skill.Home.Digest, Tool: p.asked(), Args: sha256.Sum256(p.Args),
 		Round: round, Expires: d.Sealer.now().Add(answerWithin), Nonce: hex.EncodeToString(nonce),
 		Questions: res.Questions, Answers: p.answer.answers, State: res.State,
 	})
@@ -118,7 +119,7 @@ func (d *Dispatcher) open(p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if s.Scope != p.Call.Scope || s.Skill != p.Entry.Skill.Home.Digest || s.Tool != p.Entry.Name || s.Args != sha256.Sum256(p.Args) || d.Sealer.now().After(s.Expires) {
+	if s.Scope != p.Call.Scope || s.Skill != p.Entry.Skill.Home.Digest || s.Tool != p.asked() || s.Args != sha256.Sum256(p.Args) || d.Sealer.now().After(s.Expires) {
 		return errState
 	}
 	p.answer = answered{round: s.Round, nonce: s.Nonce, expires: s.Expires, state: s.State, answers: map[string]sdk.Answer{}}
@@ -138,10 +139,23 @@ func (d *Dispatcher) open(p *Plan) error {
 	return nil
 }
 
+// asked names what a state is good for: a tool, or what else it serves.
+func (p *Plan) asked() string {
+	if p.Call.Kind == sdk.CallTool {
+		return p.Entry.Name
+	}
+	return p.Entry.Name + " " + string(p.Call.Kind) + " " + p.Call.Tool
+}
+
 // askable refuses questions that a client must not be handed.
 func askable(q sdk.Question) error {
 	switch q.Kind {
-	case sdk.QuestionForm, sdk.QuestionSampling, sdk.QuestionRoots:
+	case sdk.QuestionForm, sdk.QuestionRoots:
+		return nil
+	case sdk.QuestionSampling:
+		if !isObject(q.Params) {
+			return errors.New("sampling without parameters")
+		}
 		return nil
 	case sdk.QuestionURL:
 		if u, err := url.Parse(q.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
@@ -160,7 +174,14 @@ func checkAnswer(id string, q sdk.Question, a sdk.Answer) error {
 	default:
 		return &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("answer to %q: action %q", id, a.Action), Hint: "want accept, decline or cancel"}
 	}
-	if q.Kind != sdk.QuestionForm {
+	switch q.Kind {
+	case sdk.QuestionForm:
+	case sdk.QuestionSampling, sdk.QuestionRoots: // accepted whole, as the client gave it
+		if !isObject(a.Content) {
+			return &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("answer to %q: not the result of %s", id, q.Kind)}
+		}
+		return nil
+	default:
 		return nil
 	}
 	s, err := schema.Compile(q.Schema)
@@ -171,6 +192,10 @@ func checkAnswer(id string, q sdk.Question, a sdk.Answer) error {
 		return fmt.Errorf("answer to %q: %w", id, err)
 	}
 	return nil
+}
+
+func isObject(raw json.RawMessage) bool {
+	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
 func (s *Sealer) now() time.Time {

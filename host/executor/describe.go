@@ -66,6 +66,8 @@ func Agree(op string, s *manifest.Skill, tools []sdk.Tool) error {
 			wrong = append(wrong, fmt.Sprintf("the input schema of %q differs", want.Name))
 		case !jsonvalue.Equal(want.Output, t.Output):
 			wrong = append(wrong, fmt.Sprintf("the output schema of %q differs", want.Name))
+		case t.Hidden && !want.Hidden:
+			wrong = append(wrong, fmt.Sprintf("%q is hidden in the module only", want.Name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(has)) {

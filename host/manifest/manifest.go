@@ -10,6 +10,7 @@ import (
 
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/manifest/template"
+	"github.com/skillhost/skill/host/manifest/uri"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -62,26 +63,47 @@ type Tool struct {
 	sdk.Tool
 	Narrow  *capability.Layer // [tools.NAME.capabilities]: only narrows; nil if absent
 	Limits  Limits            // the skill's, with [tools.NAME.limits] over them
+	Task    Task              //
 	Command *template.Command // exec: the program and its arguments; nil for all others
 	Pos     capability.Pos
+}
+
+// A Task says when calls of a tool become tasks, for clients that know tasks.
+type Task struct {
+	When     string // "optional": at once; "required": at once, and other clients may not call it; "long": if they take long; "": never
+	AskFirst bool   // what the tool asks at first is answered before there is a task
 }
 
 // A Resource is a document that a skill serves.
 type Resource struct {
 	Name, Title, Description string
-	URI                      string // or a template with {variables} (RFC 6570)
+	URI                      string        // or a template with {variables} (RFC 6570)
+	Template                 *uri.Template // of URI; nil if it has no variables
 	MIME                     string
 	File                     string // relative to the skill's directory, or "" if a tool serves it
 	Tool                     string // the tool that reads it, or ""
+	Look                     Look
+	Variables                map[string]Completion // of the template
 	Narrow                   *capability.Layer
 	Pos                      capability.Pos
 }
 
-// A Prompt is a template for a message.
+// Look is what clients are shown of a resource beside its texts.
+type Look struct {
+	Audience []string // "user", "assistant"
+	Priority *float64 // 0 to 1
+	Modified string   // ISO 8601
+	Icons    []sdk.Icon
+	Meta     json.RawMessage // a JSON object, or nil
+}
+
+// A Prompt is a template for messages.
 type Prompt struct {
 	Name, Title, Description string
 	Arguments                []Argument
 	File                     string // relative to the skill's directory; {{name}} stands for an argument
+	Tool                     string // the tool that writes the messages, or "" if a file does
+	Icons                    []sdk.Icon
 	Narrow                   *capability.Layer
 	Pos                      capability.Pos
 }
@@ -90,6 +112,14 @@ type Prompt struct {
 type Argument struct {
 	Name, Title, Description string
 	Required                 bool
+	Complete                 Completion
+}
+
+// A Completion says where suggestions for a variable's value come from. The
+// zero Completion suggests nothing.
+type Completion struct {
+	Values []string // all there are, in their order
+	Tool   string   // the tool of the skill that knows them
 }
 
 // A Secret is a value that the host adds to requests and the guest never sees.

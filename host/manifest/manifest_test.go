@@ -147,11 +147,41 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(s.Secrets, []Secret{{"GREETINGS_TOKEN", []string{"api.example.com"}, "Authorization", "Bearer {}", capability.Pos{File: "skill.toml", Line: 66}}}) {
 		t.Errorf("secrets: %+v", s.Secrets)
 	}
-	if len(s.Resources) != 2 || s.Resources[0].File != "data/greetings.txt" || s.Resources[0].Narrow == nil || s.Resources[1].Tool != "greet" {
+	if len(s.Resources) != 2 || s.Resources[0].File != "data/greetings.txt" || s.Resources[1].Narrow == nil || s.Resources[1].Tool != "greet" || s.Resources[1].Template == nil {
 		t.Errorf("resources: %+v", s.Resources)
 	}
-	if len(s.Prompts) != 1 || !reflect.DeepEqual(s.Prompts[0].Arguments, []Argument{{"who", "", "whom to welcome", true}, {"tone", "", "", false}}) {
+	if len(s.Prompts) != 1 || !reflect.DeepEqual(s.Prompts[0].Arguments, []Argument{{Name: "who", Description: "whom to welcome", Required: true}, {Name: "tone"}}) {
 		t.Errorf("prompts: %+v", s.Prompts)
+	}
+}
+
+func TestOffers(t *testing.T) {
+	data, err := os.ReadFile("testdata/good/offers.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Read("skill.toml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Tools[0].Hidden || !s.Tools[1].Hidden || s.Tools[2].Hidden || string(s.Tools[0].Meta) != `{"ui":{"resourceUri":"ui://library/view"}}` {
+		t.Errorf("tools: %+v", s.Tools)
+	}
+	greetings, one := s.Resources[0], s.Resources[1]
+	if l := greetings.Look; greetings.Template != nil || !slices.Equal(l.Audience, []string{"user", "assistant"}) || *l.Priority != 0.5 || l.Modified != "2026-11-22T10:00:00Z" ||
+		!reflect.DeepEqual(l.Icons, []sdk.Icon{{Src: "https://example.com/i.svg", Theme: "dark"}}) || string(l.Meta) != `{"ui":{"prefersBorder":true}}` {
+		t.Errorf("greetings: %+v", greetings)
+	}
+	if !slices.Equal(one.Template.Names, []string{"language", "tone"}) || one.Narrow == nil ||
+		!reflect.DeepEqual(one.Variables, map[string]Completion{"language": {Values: []string{"en", "fi"}}, "tone": {Tool: "suggest"}}) {
+		t.Errorf("one: %+v", one)
+	}
+	letter, welcome := s.Prompts[0], s.Prompts[1]
+	if letter.Tool != "write" || letter.File != "" || letter.Icons == nil || letter.Arguments[0].Complete.Tool != "suggest" {
+		t.Errorf("letter: %+v", letter)
+	}
+	if welcome.File == "" || welcome.Tool != "" || !slices.Equal(welcome.Arguments[1].Complete.Values, []string{"warm", "cold"}) {
+		t.Errorf("welcome: %+v", welcome)
 	}
 }
 

@@ -45,6 +45,9 @@ type (
 		Examples     []string       `toml:"examples"`
 		Icons        []iconDoc      `toml:"icons"`
 		Meta         map[string]any `toml:"meta"`
+		Hidden       bool           `toml:"hidden"`
+		Task         string         `toml:"task"`
+		AskFirst     bool           `toml:"ask_first"`
 		Capabilities *narrowDoc     `toml:"capabilities"`
 		Limits       *limitsDoc     `toml:"limits"`
 		Command      []string       `toml:"command"`
@@ -61,28 +64,46 @@ type (
 		Src   string   `toml:"src"`
 		MIME  string   `toml:"mime"`
 		Sizes []string `toml:"sizes"`
+		Theme string   `toml:"theme"`
 	}
 	resourceDoc struct {
-		Title        string     `toml:"title"`
-		Description  string     `toml:"description"`
-		URI          string     `toml:"uri"`
-		MIME         string     `toml:"mime"`
-		File         string     `toml:"file"`
-		Tool         string     `toml:"tool"`
-		Capabilities *narrowDoc `toml:"capabilities"`
+		Title        string                   `toml:"title"`
+		Description  string                   `toml:"description"`
+		URI          string                   `toml:"uri"`
+		MIME         string                   `toml:"mime"`
+		File         string                   `toml:"file"`
+		Tool         string                   `toml:"tool"`
+		Annotations  audienceDoc              `toml:"annotations"`
+		Icons        []iconDoc                `toml:"icons"`
+		Meta         map[string]any           `toml:"meta"`
+		Variables    map[string]completionDoc `toml:"variables"`
+		Capabilities *narrowDoc               `toml:"capabilities"`
+	}
+	audienceDoc struct {
+		Audience []string `toml:"audience"`
+		Priority *float64 `toml:"priority"`
+		Modified string   `toml:"last_modified"`
+	}
+	completionDoc struct {
+		Values   []string `toml:"values"`
+		Complete string   `toml:"complete"`
 	}
 	promptDoc struct {
 		Title        string        `toml:"title"`
 		Description  string        `toml:"description"`
 		Arguments    []argumentDoc `toml:"arguments"`
 		File         string        `toml:"file"`
+		Tool         string        `toml:"tool"`
+		Icons        []iconDoc     `toml:"icons"`
 		Capabilities *narrowDoc    `toml:"capabilities"`
 	}
 	argumentDoc struct {
-		Name        string `toml:"name"`
-		Title       string `toml:"title"`
-		Description string `toml:"description"`
-		Required    bool   `toml:"required"`
+		Name        string   `toml:"name"`
+		Title       string   `toml:"title"`
+		Description string   `toml:"description"`
+		Required    bool     `toml:"required"`
+		Values      []string `toml:"values"`
+		Complete    string   `toml:"complete"`
 	}
 	sandboxDoc struct {
 		Require   string `toml:"require"`
@@ -297,7 +318,7 @@ func (r *reader) tools() error {
 
 func (r *reader) tool(name string, in toolDoc) (t Tool, err error) {
 	path := at("tools", name)
-	t.Name, t.Title, t.Description, t.Examples, t.Pos = name, in.Title, in.Description, in.Examples, r.doc.Pos(path...)
+	t.Name, t.Title, t.Description, t.Examples, t.Hidden, t.Pos = name, in.Title, in.Description, in.Examples, in.Hidden, r.doc.Pos(path...)
 	if err := r.offerName(path); err != nil {
 		return t, err
 	}
@@ -333,6 +354,9 @@ func (r *reader) tool(name string, in toolDoc) (t Tool, err error) {
 	if t.Narrow, err = r.narrow(append(path, "capabilities"), in.Capabilities); err != nil {
 		return t, err
 	}
+	if t.Task, err = r.task(path, in); err != nil {
+		return t, err
+	}
 	t.Limits = r.out.Limits
 	if in.Limits != nil {
 		for key, said := range map[string]bool{"concurrency": in.Limits.Concurrency != nil, "rate": in.Limits.Rate != nil} {
@@ -348,10 +372,26 @@ func (r *reader) tool(name string, in toolDoc) (t Tool, err error) {
 	return t, err
 }
 
+// task reads when calls of a tool become tasks.
+func (r *reader) task(path []string, in toolDoc) (Task, error) {
+	switch {
+	case in.Task != "":
+		return Task{When: in.Task, AskFirst: in.AskFirst}, r.oneOf(append(path[:len(path):len(path)], "task"), in.Task, taskWhens)
+	case in.AskFirst:
+		return Task{}, r.fail(append(path[:len(path):len(path)], "ask_first"), "add task, or remove it", "%s.ask_first: its calls do not become tasks", strings.Join(path, "."))
+	}
+	return Task{}, nil
+}
+
 func (r *reader) icons(path []string, in []iconDoc) (icons []sdk.Icon, err error) {
 	for i, icon := range in {
 		if !words.IsURL(icon.Src, "https") && !strings.HasPrefix(icon.Src, "data:image/") {
 			return nil, r.fail(append(path, fmt.Sprint(i), "src"), "", "bad icon %q: want an https URL or a data:image/ URI", words.Clip(icon.Src))
+		}
+		if icon.Theme != "" {
+			if err := r.oneOf(append(path, fmt.Sprint(i), "theme"), icon.Theme, themes); err != nil {
+				return nil, err
+			}
 		}
 		icons = append(icons, sdk.Icon(icon))
 	}

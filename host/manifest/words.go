@@ -15,6 +15,9 @@ var (
 	requires       = []string{"strict", "landlock", "none"}
 	isolations     = []string{"call", "fresh", "session"}
 	homes          = []string{"private"}
+	themes         = []string{"light", "dark"}
+	audiences      = []string{"user", "assistant"}
+	taskWhens      = []string{"optional", "required", "long"}
 )
 
 // text checks a text that people review and models read.

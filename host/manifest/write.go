@@ -8,17 +8,53 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/manifest/rewrite"
+	"github.com/skillhost/skill/host/manifest/words"
 	"github.com/skillhost/skill/sdk"
 )
+
+// Draft returns the text of a manifest whose tools have not been written yet,
+// with a table for each tool that its resources and prompts name and that it
+// lacks, and with one at least: then it can be read. Errors have kind Invalid.
+func Draft(file string, data []byte) ([]byte, error) {
+	r := &reader{file: file}
+	if err := r.decode(data); err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	for _, x := range r.in.Resources {
+		named[x.Tool] = true
+		for _, v := range x.Variables {
+			named[v.Complete] = true
+		}
+	}
+	for _, x := range r.in.Prompts {
+		named[x.Tool] = true
+		for _, a := range x.Arguments {
+			named[a.Complete] = true
+		}
+	}
+	if len(r.in.Tools) == 0 {
+		named["untold"] = true
+	}
+	out := slices.Clip(data)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if _, ok := r.in.Tools[name]; !ok && words.IsToolName(name) {
+			out = fmt.Appendf(out, "\n[tools.%s]\ndescription = \"not built yet\"\n", capability.QuoteKey(name))
+		}
+	}
+	return out, nil
+}
 
 // WriteTools writes a module's own description of its tools into the text of
 // its manifest, and returns the new text: the last step of an author's build.
 //
 // In the table [tools.NAME] of each tool it replaces title, description,
 // input, output and annotations, whichever way they were written, by lines
-// right below the header. Everything else stays as it is, byte for byte: other
-// keys (examples, icons, meta), tables such as [tools.NAME.capabilities],
+// right below the header, and so it does with icons, meta and hidden if the
+// module says them. Everything else stays as it is, byte for byte: other keys
+// (examples, icons that the module does not have), tables such as [tools.NAME.capabilities],
 // comments, order. A tool without a table gets one at the end. The table of a
 // tool that the module no longer has is removed; if somebody wrote more in it
 // than the generated keys, that is an error instead. Writing the same tools
@@ -59,7 +95,8 @@ func sameTools(data []byte, tools []sdk.Tool) error {
 			want.Input = json.RawMessage(anyObject)
 		}
 		if got.Title != want.Title || got.Description != want.Description || !sameJSON(got.Input, want.Input) || !sameJSON(got.Output, want.Output) ||
-			!reflect.DeepEqual(got.Annotations, want.Annotations) {
+			!reflect.DeepEqual(got.Annotations, want.Annotations) || want.Hidden && !got.Hidden ||
+			want.Icons != nil && len(got.Icons) != len(want.Icons) || want.Meta != nil && !sameJSON(got.Meta, want.Meta) {
 			return &sdk.Error{Kind: sdk.Internal, Op: "manifest.WriteTools", What: fmt.Sprintf("the tool %q does not read back as it was written", want.Name)}
 		}
 	}

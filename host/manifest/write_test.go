@@ -35,6 +35,32 @@ func TestWriteTools(t *testing.T) {
 	}
 }
 
+// TestDraft checks that a manifest can be read before its tools are written.
+func TestDraft(t *testing.T) {
+	for text, want := range map[string]string{
+		head:                 "untold",
+		head + "[tools.a]\n": "a",
+		head + "[tools.a]\n[resources.r]\nuri = \"x://{v}\"\ntool = \"read\"\nvariables.v.complete = \"a.b\"\n":                 "a a.b read",
+		head + "[prompts.p]\ntool = \"chat\"\narguments = [{ name = \"x\", complete = \"chat\" }]\n[prompts.q]\nfile = \"f\"\n": "chat untold",
+	} {
+		draft, err := Draft("skill.toml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Read("skill.toml", draft)
+		var names []string
+		for _, tool := range s.Tools {
+			names = append(names, tool.Name)
+		}
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+	if _, err := Draft("skill.toml", []byte("x")); sdk.KindOf(err) != sdk.Invalid {
+		t.Error(err)
+	}
+}
+
 func TestWriteToolsKeeps(t *testing.T) {
 	const start = head + `
 [tools.greet] # my comment

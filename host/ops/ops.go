@@ -48,6 +48,7 @@ type Op struct {
 func table() []Op {
 	topic := func(k capability.Kind, v capability.Verb) capability.Topic { return capability.Topic{Kind: k, Verb: v} }
 	return []Op{
+		{"announce", capability.Topic{}, "", 20, "say that something which the skill serves has changed", announce},
 		{"http.request", topic(capability.Network, capability.Connect), "network.connect", 10, "make an HTTP request", httpRequest},
 		{"invoke", topic(capability.Invoke, capability.Call), "invoke.call", 20, "call another tool", invoke},
 		{"job.kill", capability.Topic{}, "", 5, "stop a background job", jobKill},
@@ -119,6 +120,10 @@ type Binding struct {
 	// Invoke calls a tool for the guest, under this call's grant, deadline and
 	// depth. nil means that this call may invoke nothing.
 	Invoke func(ctx context.Context, tool string, args json.RawMessage) (sdk.Result, error)
+
+	// Announce tells clients that a list of the skill, or a resource of its own,
+	// has changed. nil means that nobody listens.
+	Announce func(kind, uri string) error
 
 	// Jobs keeps the jobs of the skill and the session. nil means that there
 	// are none.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
@@ -78,6 +79,38 @@ func invoke(ctx context.Context, j *job, f sdk.Frame) ([]byte, error) {
 		return nil, passedOn(err, m.Tool)
 	}
 	return sdk.AppendResult(nil, r)
+}
+
+// announce performs "announce". Whether the skill serves the resource, and
+// whether it announces too much, is decided behind Binding.Announce.
+func announce(_ context.Context, j *job, f sdk.Frame) ([]byte, error) {
+	var m struct {
+		header
+		Kind string `json:"kind"`
+		URI  string `json:"uri"`
+	}
+	if err := decode(f, &m, 0); err != nil {
+		return nil, err
+	}
+	switch m.Kind {
+	case "tools", "resources", "prompts":
+	case "":
+		if m.URI == "" {
+			return nil, invalid("announcement", "want a kind or a uri")
+		}
+	default:
+		return nil, invalid(fmt.Sprintf("kind %.20q", m.Kind), `want "tools", "resources" or "prompts"`)
+	}
+	if m.Kind != "" && m.URI != "" {
+		return nil, invalid("announcement", "want either a kind or a uri")
+	}
+	if j.Announce == nil {
+		return nil, &sdk.Error{Kind: sdk.Unavailable, What: "nobody listens to announcements"}
+	}
+	if err := j.Announce(m.Kind, m.URI); err != nil {
+		return nil, err
+	}
+	return reply(struct{}{})
 }
 
 // passedOn returns err, with which tool ended or was refused, without what the

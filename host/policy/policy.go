@@ -10,6 +10,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
@@ -18,7 +19,8 @@ import (
 
 // A Request asks to run one tool of one skill.
 type Request struct {
-	Caller  string
+	Caller  string           // "local:NAME", or what whoever authenticated a remote caller calls it
+	Rights  string           // of a remote caller, with spaces between them
 	Skill   string           // its name
 	Digest  string           // its content
 	Builtin bool             // granted as shipped
@@ -67,7 +69,8 @@ func (d Decision) Err() error {
 }
 
 // A Policy is an immutable snapshot of the operator's rules. The zero Policy,
-// as the nil one, lets built-in skills run as shipped and refuses all others.
+// as the nil one, lets local callers run built-in skills as shipped, and
+// refuses all others.
 type Policy struct {
 	file      string
 	text      []byte             // of the file
@@ -76,6 +79,7 @@ type Policy struct {
 	deny      list               // [defaults.tools]
 	skills    map[string]*skillRules
 	callers   map[string]*callerRules
+	rights    map[string]*callerRules // the tables that are about a right
 	secrets   map[string]SecretBinding
 	dangerous words
 }
@@ -106,17 +110,6 @@ type toolRules struct {
 	refused bool
 	pos     capability.Pos
 	layers  []capability.Layer // the skill's + none or one
-	stack   []capability.Layer // defaults + layers
-}
-
-// callerRules are one [callers.NAME].
-type callerRules struct {
-	name    string
-	refused bool
-	pos     capability.Pos
-	skills  lists
-	tools   lists
-	layers  []capability.Layer // none or one
 	stack   []capability.Layer // defaults + layers
 }
 
@@ -151,21 +144,24 @@ func (p *Policy) Secret(name string) (SecretBinding, bool) {
 var nothing Policy
 
 // Authorize decides on r. What is denied is denied whatever else is allowed;
-// then a caller's lists must allow, then a skill that is not built in must be
-// allowed with its digest, then what is dangerous must be allowed by name.
+// then a caller's lists must allow, then some rule must give the call to a
+// remote caller, then a skill that is not built in must be allowed with its
+// digest, then what is dangerous must be allowed by name.
 func (p *Policy) Authorize(r Request) Decision {
 	if p == nil {
 		p = &nothing
 	}
-	s, c := p.skills[r.Skill], p.caller(r.Caller)
-	var t *toolRules
-	if s != nil {
-		t = s.tools[r.Tool]
-	}
-	if d := p.denied(&r, s, t, c); d.Reason != "" {
+	s, t := p.rules(&r)
+	c := p.standing(&r)
+	if d := p.denied(&r, s, t, &c); d.Reason != "" {
 		return d
 	}
-	if d := c.unlisted(&r); d.Reason != "" {
+	if c.own != nil {
+		if d := c.own.unlisted(&r); d.Reason != "" {
+			return d
+		}
+	}
+	if d := c.ungranted(p, &r); d.Reason != "" {
 		return d
 	}
 	if d := p.unapproved(&r, s); d.Reason != "" {
@@ -178,20 +174,32 @@ func (p *Policy) Authorize(r Request) Decision {
 	if s != nil && s.sandbox.name != "" {
 		level = s.sandbox
 	}
-	return Decision{Allowed: true, Layers: p.layers(s, t, c), Sandbox: level.name, SandboxPos: level.pos}
+	return Decision{Allowed: true, Layers: p.layers(s, t, &c), Sandbox: level.name, SandboxPos: level.pos}
 }
 
-// caller returns the rules for the caller name: its own, else those of "*".
-func (p *Policy) caller(name string) *callerRules {
-	if c := p.callers[name]; c != nil {
-		return c
+// Layers returns the operator's layers that a call of r has if it is allowed,
+// whether or not it is.
+func (p *Policy) Layers(r Request) []capability.Layer {
+	if p == nil {
+		return nil
 	}
-	return p.callers["*"]
+	s, t := p.rules(&r)
+	c := p.standing(&r)
+	return p.layers(s, t, &c)
+}
+
+// rules returns what is said about the skill and the tool of r.
+func (p *Policy) rules(r *Request) (*skillRules, *toolRules) {
+	s := p.skills[r.Skill]
+	if s == nil {
+		return nil, nil
+	}
+	return s, s.tools[r.Tool]
 }
 
 // layers returns the operator's layers that apply. Nothing is made anew unless
-// both the caller and the skill have some.
-func (p *Policy) layers(s *skillRules, t *toolRules, c *callerRules) []capability.Layer {
+// both the caller and the skill have some, or the caller's rights do.
+func (p *Policy) layers(s *skillRules, t *toolRules, c *standing) []capability.Layer {
 	own, stack := []capability.Layer(nil), p.defaults
 	switch {
 	case t != nil:
@@ -199,23 +207,25 @@ func (p *Policy) layers(s *skillRules, t *toolRules, c *callerRules) []capabilit
 	case s != nil:
 		own, stack = s.layers, s.stack
 	}
-	if c == nil || len(c.layers) == 0 {
+	if len(c.rights) > 0 {
+		if all := c.layers(); len(all) > 0 {
+			return slices.Concat(p.defaults, all, own)
+		}
+		return stack
+	}
+	if c.own == nil || len(c.own.layers) == 0 {
 		return stack
 	}
 	if len(own) == 0 {
-		return c.stack
+		return c.own.stack
 	}
-	out := make([]capability.Layer, 0, len(c.stack)+len(own))
-	return append(append(out, c.stack...), own...)
+	return slices.Concat(c.own.stack, own)
 }
 
 // denied returns the refusal of what some rule names, if any.
-func (p *Policy) denied(r *Request, s *skillRules, t *toolRules, c *callerRules) Decision {
+func (p *Policy) denied(r *Request, s *skillRules, t *toolRules, c *standing) Decision {
 	if pos, rest, ok := p.deny.refuses(r); ok {
 		return Decision{Reason: fmt.Sprintf("tool %q is denied to everybody", r.Skill+"."+r.Tool), Pos: pos, Allow: rest}
-	}
-	if c != nil && c.refused {
-		return Decision{Reason: fmt.Sprintf("caller %q may call nothing", r.Caller), Pos: c.pos, Allow: table("callers", c.name) + "\nallow = true"}
 	}
 	if s != nil && s.said && !s.allow {
 		return Decision{Reason: fmt.Sprintf("skill %q is forbidden", r.Skill), Pos: s.allowPos, Allow: approval(r, s)}
@@ -224,30 +234,10 @@ func (p *Policy) denied(r *Request, s *skillRules, t *toolRules, c *callerRules)
 		return Decision{Reason: fmt.Sprintf("tool %q of skill %q is forbidden", r.Tool, r.Skill), Pos: t.pos,
 			Allow: table("skills", r.Skill, "tools", r.Tool) + "\nallow = true"}
 	}
-	if c == nil {
-		return Decision{}
-	}
-	if pos, rest, ok := c.skills.deny.refuses(r); ok {
-		return Decision{Reason: fmt.Sprintf("skill %q is denied to caller %q", r.Skill, r.Caller), Pos: pos, Allow: rest}
-	}
-	if pos, rest, ok := c.tools.deny.refuses(r); ok {
-		return Decision{Reason: fmt.Sprintf("tool %q is denied to caller %q", r.Skill+"."+r.Tool, r.Caller), Pos: pos, Allow: rest}
-	}
-	return Decision{}
-}
-
-// unlisted returns the refusal of what is not on a list of c's that says what
-// is allowed, if c has one.
-func (c *callerRules) unlisted(r *Request) Decision {
-	if c == nil {
-		return Decision{}
-	}
-	if l := &c.skills.allow; l.lacks(r) {
-		return Decision{Reason: fmt.Sprintf("skill %q is not on the list of caller %q", r.Skill, r.Caller), Pos: l.pos, Allow: l.plus(r.Skill)}
-	}
-	if l := &c.tools.allow; l.lacks(r) {
-		tool := r.Skill + "." + r.Tool
-		return Decision{Reason: fmt.Sprintf("tool %q is not on the list of caller %q", tool, r.Caller), Pos: l.pos, Allow: l.plus(tool)}
+	for rules := range c.tables {
+		if d := rules.denied(r); d.Reason != "" {
+			return d
+		}
 	}
 	return Decision{}
 }

@@ -82,7 +82,7 @@ type secretDoc struct {
 // Read reads the text of a policy.toml. file is used in messages only. Errors
 // have kind Invalid and name the line and what is allowed there.
 func Read(file string, data []byte) (*Policy, error) {
-	r := reader{p: &Policy{file: file, text: data, skills: map[string]*skillRules{}, callers: map[string]*callerRules{}, secrets: map[string]SecretBinding{}}}
+	r := reader{p: &Policy{file: file, text: data, skills: map[string]*skillRules{}, callers: map[string]*callerRules{}, rights: map[string]*callerRules{}, secrets: map[string]SecretBinding{}}}
 	var err error
 	if r.doc, err = tomlfile.Decode(file, data, &r.in); err != nil {
 		return nil, err
@@ -228,33 +228,6 @@ func (r *reader) tool(s *skillRules, path []string, name string, in toolDoc) err
 		return err
 	}
 	s.tools[name] = &toolRules{refused: in.Allow != nil && !*in.Allow, pos: r.doc.Pos(at(path, "allow")...), layers: layers}
-	return nil
-}
-
-func (r *reader) callers() error {
-	for _, name := range sortedKeys(r.in.Callers) {
-		in, path := r.in.Callers[name], []string{"callers", name}
-		if name == "" || name != "*" && strings.ContainsAny(name, "*\x00\n") {
-			return r.invalid(path, fmt.Sprintf("bad caller %q", name), `write the whole name, such as "local:bob", or "*" for callers without a table of their own`)
-		}
-		c := &callerRules{name: name, refused: in.Allow != nil && !*in.Allow, pos: r.doc.Pos(at(path, "allow")...)}
-		var err error
-		if c.layers, err = r.layer(path, in.Capabilities, in.Deny, nil); err != nil {
-			return err
-		}
-		for _, l := range []struct {
-			to    *list
-			table string
-			key   string
-			in    []string
-		}{{&c.skills.allow, "skills", "allow", in.Skills.Allow}, {&c.skills.deny, "skills", "deny", in.Skills.Deny},
-			{&c.tools.allow, "tools", "allow", in.Tools.Allow}, {&c.tools.deny, "tools", "deny", in.Tools.Deny}} {
-			if *l.to, err = r.list(at(path, l.table), l.key, l.in, l.table == "tools"); err != nil {
-				return err
-			}
-		}
-		r.p.callers[name] = c
-	}
 	return nil
 }
 

@@ -114,7 +114,7 @@ func (p *Policy) stack() {
 			t.stack = append(slices.Clip(p.defaults), t.layers...)
 		}
 	}
-	for _, c := range p.callers {
+	for _, c := range p.callers { // those of rights are stacked as they meet
 		c.stack = append(slices.Clip(p.defaults), c.layers...)
 	}
 }

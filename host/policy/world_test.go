@@ -220,7 +220,7 @@ func TestSandboxWorld(t *testing.T) {
 			if ofDefaults != "" {
 				text += "sandbox = \"" + ofDefaults + "\"\n"
 			}
-			if d := read(t, text+"[skills.hello]\nsandbox = \"none\"\n").Authorize(Request{Skill: "build", Builtin: true, Tool: "x"}); d.Sandbox != ofDefaults {
+			if d := read(t, text+"[skills.hello]\nsandbox = \"none\"\n").Authorize(Request{Caller: "local:bob", Skill: "build", Builtin: true, Tool: "x"}); d.Sandbox != ofDefaults {
 				t.Errorf("%s: a skill without rules has %q", text, d.Sandbox)
 			}
 		}

@@ -35,7 +35,9 @@ func (s *state) read(in sdk.Input) error {
 // tells the questions of a tool apart and must be the same in every round.
 // Since the handler runs again from the top, what it does before Ask happens
 // again: see Once. Several questions may be asked before ErrAsk is returned;
-// the user gets them together. To decline is an answer, not an error.
+// the user gets them together. To decline is an answer, not an error. What the
+// client can be asked, Client says; the answer to a question of kind
+// sdk.QuestionSampling or sdk.QuestionRoots is the client's whole result.
 func (c *Call) Ask(id string, q sdk.Question) (sdk.Answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,6 +49,25 @@ func (c *Call) Ask(id string, q sdk.Question) (sdk.Answer, error) {
 	}
 	c.asked[id] = q
 	return sdk.Answer{}, ErrAsk
+}
+
+// AskAll asks several questions together and returns all answers once they are
+// there, and ErrAsk before. It is Ask for each of them.
+func (c *Call) AskAll(questions map[string]sdk.Question) (map[string]sdk.Answer, error) {
+	answers := make(map[string]sdk.Answer, len(questions))
+	var missing error
+	for id, q := range questions {
+		a, err := c.Ask(id, q)
+		if err != nil {
+			missing = err
+			continue
+		}
+		answers[id] = a
+	}
+	if missing != nil {
+		return nil, missing
+	}
+	return answers, nil
 }
 
 // Once runs do in the first round that comes to it and returns the same value,

@@ -43,7 +43,8 @@ func (c *Call) ID() string { return c.in.Call }
 // Scope says for whom and where the call runs.
 func (c *Call) Scope() sdk.Scope { return c.in.Scope }
 
-// Client says what the caller's client can show to its user.
+// Client says what the caller's client can do for a tool: show its user a form
+// or a URL, ask its model, list its roots.
 func (c *Call) Client() sdk.Client { return c.in.Client }
 
 // Env returns the environment variable name, if it is set and granted.

@@ -96,7 +96,8 @@ func Tool[In, Out any](name, description string, run func(*Call, In) (Out, error
 	return true
 }
 
-// An Option says more about a tool: Title, Annotations or ExtraArguments.
+// An Option says more about a tool: Title, Annotations, ExtraArguments, Hidden,
+// Icon or Meta.
 type Option interface{ apply(*tool) }
 
 // Title is a tool's name for people.
@@ -123,6 +124,31 @@ func (extraArguments) apply(t *tool) { t.open = true }
 // ExtraArguments lets a tool take arguments that its struct does not name;
 // Call.Args has them. Without it they are refused.
 func ExtraArguments() Option { return extraArguments{} }
+
+type hidden struct{}
+
+func (hidden) apply(t *tool) { t.Hidden = true }
+
+// Hidden makes a tool one that only serves what the skill's manifest names it
+// for: resources, prompts and completions. Clients neither list nor call it.
+func Hidden() Option { return hidden{} }
+
+// Icon is an image that a client may show beside the tool: an https URL or a
+// data:image/ URI. A tool may have several.
+type Icon sdk.Icon
+
+func (i Icon) apply(t *tool) { t.Icons = append(t.Icons, sdk.Icon(i)) }
+
+// Meta is what clients see as the tool's _meta.
+type Meta map[string]any
+
+func (m Meta) apply(t *tool) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("guest.Tool %q: meta: %v", t.Name, err))
+	}
+	t.Tool.Meta = b
+}
 
 var anyObject = json.RawMessage(`{"type":"object"}`)
 

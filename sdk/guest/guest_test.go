@@ -36,6 +36,8 @@ var (
 		return answer{Text: fmt.Sprintf("%s%d%v", in.Name, in.Times, in.Tags)}, nil
 	}, guest.Title("A struct"), guest.Annotations{ReadOnly: true, OpenWorld: true})
 	_ = guest.Tool("b.map", "", func(*guest.Call, none) (map[string]int, error) { return map[string]int{"n": 1}, nil })
+	_ = guest.Tool("b.shown", "", func(*guest.Call, none) (string, error) { return "", nil },
+		guest.Hidden(), guest.Icon{Src: "https://example.com/a.png"}, guest.Icon{Src: "https://example.com/b.png", Theme: "dark"}, guest.Meta{"ui": map[string]any{"resourceUri": "ui://x"}})
 	_ = guest.Tool("c.string", "", func(*guest.Call, none) (string, error) { return "text", nil })
 	_ = guest.Tool("d.pointer", "", func(_ *guest.Call, in argument) (*answer, error) {
 		if in.Name == "nil" {
@@ -155,6 +157,9 @@ func TestDescribe(t *testing.T) {
 	}
 	if string(by["g.raw"].Input) != `{"type":"object"}` || strings.Contains(string(by["h.extra"].Input), "additionalProperties") {
 		t.Errorf("raw %s, extra %s", by["g.raw"].Input, by["h.extra"].Input)
+	}
+	if s := by["b.shown"]; !s.Hidden || len(s.Icons) != 2 || s.Icons[1].Theme != "dark" || string(s.Meta) != `{"ui":{"resourceUri":"ui://x"}}` {
+		t.Errorf("hidden, icons, meta: %+v", s)
 	}
 	if wrong, err := guesttest.Disagreements(tools); err != nil || wrong != nil {
 		t.Errorf("with itself: %q, %v", wrong, err)
@@ -449,6 +454,56 @@ func TestAsk(t *testing.T) {
 	in.State = "{"
 	if _, err := guest.Run(t.Context(), &guesttest.Host{}, in); sdk.KindOf(err) != sdk.Invalid {
 		t.Errorf("a broken state: %v", err)
+	}
+}
+
+// TestAskAll asks two at once, and has both answers or none.
+func TestAskAll(t *testing.T) {
+	ask = func(c *guest.Call) (string, error) {
+		a, err := c.AskAll(map[string]sdk.Question{"model": {Kind: sdk.QuestionSampling, Params: json.RawMessage(`{}`)}, "roots": {Kind: sdk.QuestionRoots}})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(len(a), string(a["model"].Content), a["roots"].Action, c.Client().Sampling), nil
+	}
+	in := sdk.Input{Tool: "ask", Client: sdk.Client{Sampling: true}}
+	r, err := guest.Run(t.Context(), &guesttest.Host{}, in)
+	if err != nil || len(r.Questions) != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	in.State, in.Answers = r.State, map[string]sdk.Answer{"model": {Action: "accept", Content: json.RawMessage(`{"role":"assistant"}`)}}
+	r, err = guest.Run(t.Context(), &guesttest.Host{}, in)
+	if err != nil || len(r.Questions) != 1 || r.Questions["roots"].Kind != sdk.QuestionRoots {
+		t.Fatalf("with one answer: %+v, %v", r, err)
+	}
+	in.State, in.Answers = r.State, map[string]sdk.Answer{"roots": {Action: "decline"}}
+	r, err = guest.Run(t.Context(), &guesttest.Host{}, in)
+	if err != nil || r.Content[0].Text != `2{"role":"assistant"}declinetrue` {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+func TestAnnounce(t *testing.T) {
+	ask = func(c *guest.Call) (string, error) { return "", errors.Join(c.Announce("tools"), c.Updated("x://1")) }
+	h := &guesttest.Host{}
+	if _, err := h.Call(t.Context(), "ask", "{}"); err != nil || fmt.Sprint(h.Announced()) != "[tools x://1]" {
+		t.Errorf("%v, %v", h.Announced(), err)
+	}
+}
+
+// TestContents checks that each type of content passes through a frame.
+func TestContents(t *testing.T) {
+	priority := 0.0
+	note := guest.Text("t")
+	note.Audience, note.Priority, note.Modified = []string{"user"}, &priority, "2026-11-22"
+	want := sdk.Result{Content: []sdk.Content{note, guest.Image([]byte("i"), "image/png"), guest.Audio([]byte("a"), "audio/wav"), guest.Document("x://d", "text/plain", "d"),
+		guest.Blob("x://b", "", nil), guest.Link("x://l", "l"), guest.Says("assistant", guest.Text("r"))}}
+	frame, err := sdk.AppendResult(nil, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := sdk.ParseResult(frame); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

@@ -112,6 +112,24 @@ func (c *Call) Invoke(tool string, args any) (sdk.Result, error) {
 	return sdk.ParseResult(o.raw)
 }
 
+// Announce tells clients that a list of the skill may be another one: kind is
+// "tools", "resources" or "prompts".
+func (c *Call) Announce(kind string) error {
+	_, err := c.do("announce", struct {
+		Kind string `json:"kind"`
+	}{kind}, &struct{}{})
+	return err
+}
+
+// Updated tells clients that the contents of a resource of the skill have
+// changed. uri is that of one of its resources, or fits one of its templates.
+func (c *Call) Updated(uri string) error {
+	_, err := c.do("announce", struct {
+		URI string `json:"uri"`
+	}{uri}, &struct{}{})
+	return err
+}
+
 // Now returns the host's time.
 func (c *Call) Now() (time.Time, error) {
 	var reply struct {

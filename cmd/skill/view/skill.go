@@ -186,7 +186,8 @@ type (
 		Title       string        `json:"title,omitempty"`
 		Description string        `json:"description,omitempty"`
 		Arguments   []argumentDoc `json:"arguments,omitempty"`
-		File        string        `json:"file"`
+		File        string        `json:"file,omitempty"`
+		Tool        string        `json:"tool,omitempty"`
 		Narrow      []entry       `json:"capabilities,omitempty"`
 	}
 	argumentDoc struct {
@@ -234,9 +235,9 @@ func SkillJSON(s *manifest.Skill) any {
 		d.Resources = append(d.Resources, resourceDoc{r.Name, r.Title, r.Description, r.URI, r.MIME, r.File, r.Tool, entries(r.Narrow)})
 	}
 	for _, p := range s.Prompts {
-		row := promptDoc{Name: p.Name, Title: p.Title, Description: p.Description, File: p.File, Narrow: entries(p.Narrow)}
+		row := promptDoc{Name: p.Name, Title: p.Title, Description: p.Description, File: p.File, Tool: p.Tool, Narrow: entries(p.Narrow)}
 		for _, a := range p.Arguments {
-			row.Arguments = append(row.Arguments, argumentDoc(a))
+			row.Arguments = append(row.Arguments, argumentDoc{a.Name, a.Title, a.Description, a.Required})
 		}
 		d.Prompts = append(d.Prompts, row)
 	}

@@ -1,6 +1,7 @@
-// Package instructions "runs" skills that are texts for a model: SKILL.md
-// folders in the Agent Skills format. Nothing of such a skill is executed; its
-// scripts run only through other tools, under those tools' grants.
+// Package instructions "runs" what is only text: SKILL.md folders in the Agent
+// Skills format, and the files that a skill serves as resources and prompts.
+// Nothing of them is executed; scripts run only through other tools, under those
+// tools' grants.
 package instructions
 
 import (
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
@@ -27,17 +29,23 @@ type Executor struct{}
 // Enforces names only the files that are read: nothing else is ever touched.
 func (Executor) Enforces() []capability.Kind { return []capability.Kind{capability.Filesystem} }
 
-// Load checks that s has instructions.
+// Load checks that s has instructions, or files to serve.
 func (Executor) Load(_ context.Context, s *manifest.Skill) (executor.Program, error) {
-	_, body, err := manifest.Instructions(s)
-	if err != nil {
+	p := &program{skill: s}
+	if !s.HasInstructions() && servesFiles(s) {
+		return p, nil
+	}
+	var err error
+	if _, p.body, err = manifest.Instructions(s); err != nil {
 		return nil, err
 	}
-	files, err := list(s)
-	if err != nil {
-		return nil, err
-	}
-	return &program{s, body, files}, nil
+	p.files, err = list(s)
+	return p, err
+}
+
+func servesFiles(s *manifest.Skill) bool {
+	return slices.ContainsFunc(s.Resources, func(r manifest.Resource) bool { return r.File != "" }) ||
+		slices.ContainsFunc(s.Prompts, func(p manifest.Prompt) bool { return p.File != "" })
 }
 
 type program struct {
@@ -59,21 +67,53 @@ type structured struct {
 	Tools        []string `json:"tools,omitempty"`
 }
 
-// Run returns the skill's text with the call's arguments put in.
+// Run gives out a file of the skill: that of the resource or the prompt which
+// the job is called by, "resources.NAME" or "prompts.NAME", else its text.
 func (p *program) Run(_ context.Context, j executor.Job) (sdk.Result, error) {
-	home := p.skill.Home
-	if home.Dir != "" {
-		read := capability.Access{Kind: capability.Filesystem, Verb: capability.Read, Target: path.Join(filepath.ToSlash(j.Dirs.Skill), manifest.InstructionsName)}
-		if err := j.Grant.Check(read); err != nil {
-			return sdk.Result{}, err
+	kind, name, _ := strings.Cut(j.Input.Tool, ".")
+	switch kind {
+	case "resources":
+		for i := range p.skill.Resources {
+			if r := &p.skill.Resources[i]; r.Name == name && r.File != "" {
+				return p.resource(j, r)
+			}
 		}
+	case "prompts":
+		for i := range p.skill.Prompts {
+			if t := &p.skill.Prompts[i]; t.Name == name && t.File != "" {
+				return p.prompt(j, t)
+			}
+		}
+	}
+	return p.text(j)
+}
+
+// mayRead asks the job's grant about a file of the skill. What is part of the
+// binary nobody has to be asked about.
+func (p *program) mayRead(j executor.Job, file string) error {
+	if p.skill.Home.Dir == "" {
+		return nil
+	}
+	return j.Grant.Check(capability.Access{Kind: capability.Filesystem, Verb: capability.Read, Target: path.Join(filepath.ToSlash(j.Dirs.Skill), file)})
+}
+
+// text returns the skill's text with the call's arguments put in, or the file
+// that the arguments name.
+func (p *program) text(j executor.Job) (sdk.Result, error) {
+	if err := p.mayRead(j, manifest.InstructionsName); err != nil {
+		return sdk.Result{}, err
 	}
 	var in struct {
 		Arguments string `json:"arguments"`
+		File      string `json:"file"`
 	}
 	if err := json.Unmarshal(j.Input.Args, &in); err != nil {
 		return sdk.Result{}, &sdk.Error{Kind: sdk.Invalid, What: "arguments", Err: err}
 	}
+	if in.File != "" {
+		return p.resource(j, &manifest.Resource{File: in.File})
+	}
+	home := p.skill.Home
 	out := structured{Kind: "instructions", Skill: p.skill.Name, Digest: home.Digest, Directory: j.Dirs.Skill,
 		Instructions: substitute(p.body, in.Arguments), Files: p.files}
 	for _, t := range p.skill.Tools {

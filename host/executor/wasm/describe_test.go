@@ -47,6 +47,8 @@ func TestAgree(t *testing.T) {
 		"tool_more":      {[]sdk.Tool{tool("a", object, nil)}, sdk.Description{Tools: []sdk.Tool{tool("a", object, nil), tool("b", object, nil)}}, `"b" is not in the manifest`},
 		"input":          {[]sdk.Tool{tool("a", object, nil)}, sdk.Description{Tools: []sdk.Tool{tool("a", wide, nil)}}, `input schema of "a"`},
 		"output":         {[]sdk.Tool{tool("a", object, object)}, sdk.Description{Tools: []sdk.Tool{tool("a", object, nil)}}, `output schema of "a"`},
+		"hidden_in_code": {[]sdk.Tool{tool("a", object, nil)}, sdk.Description{Tools: []sdk.Tool{{Name: "a", Input: object, Hidden: true}}}, `"a" is hidden in the module only`},
+		"hidden_by_hand": {[]sdk.Tool{{Name: "a", Input: object, Hidden: true}}, sdk.Description{Tools: []sdk.Tool{tool("a", object, nil)}}, ""},
 		"no_tools":       {[]sdk.Tool{tool("a", object, nil)}, sdk.Description{}, `"a" is not in the module`},
 		"no_description": {[]sdk.Tool{tool("a", object, nil)}, []int{1}, "description"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,8 +19,23 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
-// generated are the keys of a tool's table that Tools writes.
+// generated are the keys of a tool's table that Tools writes, and remove if the
+// module does not say them.
 var generated = []string{"title", "description", "input", "output", "annotations"}
+
+// said are the keys that the module may have an opinion on. If it has none, they
+// are the author's.
+func said(t sdk.Tool) (keys []string) {
+	for _, k := range []struct {
+		key  string
+		said bool
+	}{{"icons", t.Icons != nil}, {"meta", t.Meta != nil}, {"hidden", t.Hidden}} {
+		if k.said {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
 
 // Tools returns data, which was decoded into doc, with the generated keys of the
 // tables [tools.NAME] replaced by what tools say. A table that is missing is
@@ -68,7 +84,7 @@ func (e *edit) put(t sdk.Tool) error {
 	if err := e.ownLines(t.Name); err != nil {
 		return err
 	}
-	for _, key := range generated {
+	for _, key := range slices.Concat(generated, said(t)) {
 		e.dropSpans("tools", t.Name, key)
 	}
 	if line := e.doc.Header(path...); line > 0 {
@@ -187,7 +203,81 @@ func toolText(t sdk.Tool) (string, error) {
 		}
 		b.WriteString("annotations = { " + strings.Join(list, ", ") + " }\n")
 	}
+	if err := more(&b, t); err != nil {
+		return "", &sdk.Error{Kind: sdk.Invalid, Op: "manifest.WriteTools", What: fmt.Sprintf("icons or meta of %q", words.Clip(t.Name)), Err: err}
+	}
 	return b.String(), nil
+}
+
+// more writes what said lists.
+func more(b *strings.Builder, t sdk.Tool) error {
+	if t.Hidden {
+		b.WriteString("hidden = true\n")
+	}
+	if t.Icons != nil {
+		var list []string
+		for _, i := range t.Icons {
+			sizes := make([]string, len(i.Sizes))
+			for n, s := range i.Sizes {
+				sizes[n] = capability.Quote(s)
+			}
+			icon := "src = " + capability.Quote(i.Src)
+			for _, x := range [][2]string{{"mime", i.MIME}, {"theme", i.Theme}} {
+				if x[1] != "" {
+					icon += ", " + x[0] + " = " + capability.Quote(x[1])
+				}
+			}
+			if len(sizes) > 0 {
+				icon += ", sizes = [" + strings.Join(sizes, ", ") + "]"
+			}
+			list = append(list, "{ "+icon+" }")
+		}
+		b.WriteString("icons = [" + strings.Join(list, ", ") + "]\n")
+	}
+	if t.Meta == nil {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(t.Meta))
+	d.UseNumber()
+	var meta map[string]any
+	if err := d.Decode(&meta); err != nil || meta == nil {
+		return errors.New("_meta is no JSON object")
+	}
+	text, err := tomlValue(meta)
+	b.WriteString("meta = " + text + "\n")
+	return err
+}
+
+// tomlValue writes a JSON value on one line.
+func tomlValue(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return capability.Quote(v), nil
+	case bool:
+		return fmt.Sprint(v), nil
+	case json.Number:
+		return v.String(), nil
+	case []any:
+		list := make([]string, len(v))
+		for i, x := range v {
+			var err error
+			if list[i], err = tomlValue(x); err != nil {
+				return "", err
+			}
+		}
+		return "[" + strings.Join(list, ", ") + "]", nil
+	case map[string]any:
+		var list []string
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			text, err := tomlValue(v[k])
+			if err != nil {
+				return "", err
+			}
+			list = append(list, capability.QuoteKey(k)+" = "+text)
+		}
+		return "{ " + strings.Join(list, ", ") + " }", nil
+	}
+	return "", errors.New("TOML has no null")
 }
 
 // tomlString writes a text, over several lines if it has several.

@@ -9,7 +9,7 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
-var keys = append([]string{"by_hand"}, generated...)
+var keys = append([]string{"by_hand", "icons", "meta", "hidden"}, generated...)
 
 // rewrite decodes text and rewrites its tools.
 func rewrite(t *testing.T, text string, had []string, tools ...sdk.Tool) (string, error) {
@@ -36,6 +36,13 @@ func TestTools(t *testing.T) {
 		{"remove_by_hand", "[tools.a]\nby_hand = 1\n", []string{"a"}, sdk.Tool{Name: "b"}, `skill.toml:2: the module has no tool "a", but its table has the hand-written key "by_hand"`},
 		{"inline", "tools = { a = { title = 'x' } }", []string{"a"}, sdk.Tool{Name: "a"}, "inline or in dotted keys"},
 		{"schema", "", nil, sdk.Tool{Name: "a", Input: json.RawMessage(`{"a":"it's"}`)}, "\n[tools.a]\ninput = '{\"a\":\"it\\u0027s\"}'\n"},
+		{"said", "[tools.a]\nhidden = false\nicons = []\n[tools.a.meta]\nold = 1\n", []string{"a"},
+			sdk.Tool{Name: "a", Hidden: true, Icons: []sdk.Icon{{Src: "https://x/\"", MIME: "image/png", Sizes: []string{"1x1", "any"}, Theme: "dark"}, {Src: "b"}}, Meta: json.RawMessage(`{"ui":{"resourceUri":"ui://a","l":[1,2.5,true,{"x y":"\n"}]}}`)},
+			"[tools.a]\nhidden = true\nicons = [{ src = \"https://x/\\\"\", mime = \"image/png\", theme = \"dark\", sizes = [\"1x1\", \"any\"] }, { src = \"b\" }]\n" +
+				"meta = { ui = { l = [1, 2.5, true, { \"x y\" = \"\\u000A\" }], resourceUri = \"ui://a\" } }\n"},
+		{"not_said", "[tools.a]\nhidden = true\nicons = []\nmeta = {}\n", []string{"a"}, sdk.Tool{Name: "a"}, "[tools.a]\nhidden = true\nicons = []\nmeta = {}\n"},
+		{"meta_null", "", nil, sdk.Tool{Name: "a", Meta: json.RawMessage(`{"a":null}`)}, "TOML has no null"},
+		{"meta_list", "", nil, sdk.Tool{Name: "a", Meta: json.RawMessage(`[]`)}, "no JSON object"},
 		{"not_a_schema", "", nil, sdk.Tool{Name: "a", Input: json.RawMessage(`[]`)}, "not a JSON object"},
 	} {
 		got, err := rewrite(t, tc.text, tc.had, tc.tool)

@@ -31,6 +31,7 @@ type Host struct {
 	keys   map[string]value // by scope and key
 	serial int64            // versions never repeat
 	events []sdk.Event
+	news   []string
 	jobs   jobs
 }
 
@@ -67,6 +68,13 @@ func (h *Host) Events() []sdk.Event {
 	return append([]sdk.Event(nil), h.events...)
 }
 
+// Announced returns what was announced so far: kinds of lists, and URIs.
+func (h *Host) Announced() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.news...)
+}
+
 // Emit implements guest.Host.
 func (h *Host) Emit(e sdk.Event) {
 	h.mu.Lock()
@@ -86,6 +94,8 @@ type request struct {
 	Name    string          `json:"name"`
 	Tool    string          `json:"tool"`
 	Args    json.RawMessage `json:"args"`
+	Kind    string          `json:"kind"`
+	URI     string          `json:"uri"`
 	web
 }
 
@@ -122,6 +132,11 @@ func (h *Host) Do(ctx context.Context, f sdk.Frame) ([]byte, error) {
 			exists = exists || s == r.Name
 		}
 		return reply(map[string]any{"exists": exists})
+	case "announce":
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.news = append(h.news, r.Kind+r.URI)
+		return reply(map[string]any{})
 	case "http.request":
 		return h.web(r, f.Blobs)
 	case "invoke":
