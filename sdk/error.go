@@ -81,6 +81,10 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
+// ErrState is the error of a call whose State is not one that the host gave for
+// it, or was used before.
+var ErrState = &Error{Kind: Invalid, What: "the request state is not valid for this call", Hint: "states are used once, by the same caller, for the same tool and arguments; call the tool again without it"}
+
 // KindOf reports the Kind of the outermost Error in err's chain, or Internal
 // if there is none. KindOf(nil) is "".
 func KindOf(err error) Kind {

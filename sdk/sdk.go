@@ -94,7 +94,7 @@ type Call struct {
 	Trace   string            // W3C traceparent, or empty
 	Narrow  json.RawMessage   // the call layer in the manifest's vocabulary as JSON, or nil
 	Roots   []string          // the file: URIs that the client confines its server to; nil says nothing
-	Answers map[string]Answer // to the Questions of an earlier Result
+	Answers map[string]Answer // to the Questions of an earlier Result; without a State they are for nobody
 	State   string            // as given in that Result
 }
 

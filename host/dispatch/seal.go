@@ -67,8 +67,6 @@ type answered struct {
 	state   string
 }
 
-var errState = &sdk.Error{Kind: sdk.Invalid, What: "the request state is not valid for this call", Hint: "states are used once, by the same caller, for the same tool and arguments; call the tool again without it"}
-
 // sealQuestions turns the guest's state into a sealed one.
 func (d *Dispatcher) sealQuestions(r *run, res sdk.Result) (sdk.Result, error) {
 	if len(res.Questions) == 0 {
@@ -110,17 +108,14 @@ func (d *Dispatcher) sealQuestions(r *run, res sdk.Result) (sdk.Result, error) {
 // the State.
 func (d *Dispatcher) open(p *Plan) error {
 	if p.Call.State == "" {
-		if len(p.Call.Answers) > 0 {
-			return &sdk.Error{Kind: sdk.Invalid, What: "answers without the state of the question"}
-		}
-		return nil
+		return nil // nothing was asked yet
 	}
 	s, err := d.Sealer.open(p.Call.State)
 	if err != nil {
 		return err
 	}
 	if s.Scope != p.Call.Scope || s.Skill != p.Entry.Skill.Home.Digest || s.Tool != p.asked() || s.Args != sha256.Sum256(p.Args) || d.Sealer.now().After(s.Expires) {
-		return errState
+		return sdk.ErrState
 	}
 	p.answer = answered{round: s.Round, nonce: s.Nonce, expires: s.Expires, state: s.State, answers: map[string]sdk.Answer{}}
 	for id, a := range s.Answers {
@@ -128,8 +123,8 @@ func (d *Dispatcher) open(p *Plan) error {
 	}
 	for id, a := range p.Call.Answers {
 		q, ok := s.Questions[id]
-		if !ok {
-			return &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("an answer to %q, which was not asked", id)}
+		if !ok { // not asked: it reaches nobody
+			continue
 		}
 		if err := checkAnswer(id, q, a); err != nil {
 			return err
@@ -227,11 +222,11 @@ func (s *Sealer) open(state string) (v sealed, err error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(state)
 	if err != nil || len(b) > 8*maxState {
-		return v, errState
+		return v, sdk.ErrState
 	}
 	plain, err := aead.Open(nil, nil, b, nil)
 	if err != nil {
-		return v, errState
+		return v, sdk.ErrState
 	}
 	return v, json.Unmarshal(plain, &v)
 }
@@ -245,7 +240,7 @@ func (s *Sealer) use(a answered) error {
 	ctx := context.Background()
 	_, err := s.Store.Put(ctx, sealBucket, usedKey(a.expires)+a.nonce, nil, 0)
 	if errors.Is(err, store.ErrConflict) {
-		return errState
+		return sdk.ErrState
 	}
 	if err != nil {
 		return s.unavailable(err)

@@ -64,17 +64,15 @@ func TestSealedState(t *testing.T) {
 			b[len(b)/2] ^= 1
 			c.State = string(b)
 		}, "not valid"},
-		"state_cut":            {func(_ *house, c *sdk.Call) { c.State = c.State[:20] }, "not valid"},
-		"state_forged":         {func(_ *house, c *sdk.Call) { c.State = "e30" }, "not valid"},
-		"state_other_tool":     {func(_ *house, c *sdk.Call) { c.Tool = "two-t" }, "not valid"},
-		"state_other_args":     {func(_ *house, c *sdk.Call) { c.Args = json.RawMessage(`{"a":"y"}`) }, "not valid"},
-		"state_other_caller":   {func(_ *house, c *sdk.Call) { c.Scope.Caller = "local:eve" }, "not valid"},
-		"state_other_session":  {func(_ *house, c *sdk.Call) { c.Scope.Session = "s2" }, "not valid"},
-		"state_expired":        {func(h *house, _ *sdk.Call) { h.Sealer.Now = func() time.Time { return time.Now().Add(25 * time.Hour) } }, "not valid"},
-		"answer_unasked":       {func(_ *house, c *sdk.Call) { c.Answers = map[string]sdk.Answer{"z": accept("red")} }, "not asked"},
-		"answer_wrong":         {func(_ *house, c *sdk.Call) { c.Answers = map[string]sdk.Answer{"a": accept("green")} }, "/c"},
-		"answer_action":        {func(_ *house, c *sdk.Call) { c.Answers = map[string]sdk.Answer{"a": {Action: "approve"}} }, "want accept"},
-		"answer_without_state": {func(_ *house, c *sdk.Call) { c.State = "" }, "without the state"},
+		"state_cut":           {func(_ *house, c *sdk.Call) { c.State = c.State[:20] }, "not valid"},
+		"state_forged":        {func(_ *house, c *sdk.Call) { c.State = "e30" }, "not valid"},
+		"state_other_tool":    {func(_ *house, c *sdk.Call) { c.Tool = "two-t" }, "not valid"},
+		"state_other_args":    {func(_ *house, c *sdk.Call) { c.Args = json.RawMessage(`{"a":"y"}`) }, "not valid"},
+		"state_other_caller":  {func(_ *house, c *sdk.Call) { c.Scope.Caller = "local:eve" }, "not valid"},
+		"state_other_session": {func(_ *house, c *sdk.Call) { c.Scope.Session = "s2" }, "not valid"},
+		"state_expired":       {func(h *house, _ *sdk.Call) { h.Sealer.Now = func() time.Time { return time.Now().Add(25 * time.Hour) } }, "not valid"},
+		"answer_wrong":        {func(_ *house, c *sdk.Call) { c.Answers = map[string]sdk.Answer{"a": accept("green")} }, "/c"},
+		"answer_action":       {func(_ *house, c *sdk.Call) { c.Answers = map[string]sdk.Answer{"a": {Action: "approve"}} }, "want accept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
@@ -102,6 +100,26 @@ func TestSealedState(t *testing.T) {
 				t.Errorf("the good answer after the bad one: %v", err)
 			}
 		})
+	}
+}
+
+// TestAnswersForNobody: answers that nobody asked for reach no guest.
+func TestAnswersForNobody(t *testing.T) {
+	h := newHouse(t)
+	var heard map[string]sdk.Answer
+	ask := asks(1)
+	h.guest.run = func(ctx context.Context, j executor.Job) (sdk.Result, error) {
+		heard = j.Input.Answers
+		return ask(ctx, j)
+	}
+	call := sdk.Call{Tool: "one-t", Args: json.RawMessage(`{"a":"x"}`), Scope: h.scope, Answers: map[string]sdk.Answer{"a": accept("red")}}
+	r, err := h.Call(t.Context(), call, nil)
+	if err != nil || len(r.Questions) == 0 || len(heard) != 0 {
+		t.Fatalf("without a state: %v, %+v, heard %v", err, r, heard)
+	}
+	call.State, call.Answers = r.State, map[string]sdk.Answer{"a": accept("red"), "z": accept("red")}
+	if _, err := h.Call(t.Context(), call, nil); err != nil || len(heard) != 1 || heard["a"].Action != "accept" {
+		t.Errorf("%v, heard %v", err, heard)
 	}
 }
 

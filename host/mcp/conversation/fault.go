@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"crypto/rand"
+	"errors"
 	"strings"
 
 	"github.com/skillhost/skill/host/mcp/message"
@@ -17,6 +18,9 @@ func tooBusy(details string) *wire.Fault {
 // protocolFault returns the JSON-RPC error for err, or nil if its kind is one
 // that the client's model should read as a result.
 func (r *Room) protocolFault(err error, doing string) *wire.Fault {
+	if errors.Is(err, sdk.ErrState) { // not for a model to mend
+		return wire.BadParams(err.Error())
+	}
 	switch kind := sdk.KindOf(err); kind {
 	case sdk.NotFound:
 		return message.NotFound(err)
