@@ -120,13 +120,28 @@ func settings(c config.Config) map[string]SettingNow {
 		"policy": c.Paths.Policy, "skills": strings.Join(c.Skills, ", "), "workspace": c.Workspace.Dir,
 		"audit.durability": c.Audit.Durability, "audit.params": c.Audit.Params, "audit.max_age": c.Audit.MaxAge.String(),
 		"audit.max_size": fmt.Sprint(c.Audit.MaxSize), "audit.rotate": fmt.Sprint(c.Audit.Rotate),
-		"names.separator": c.Names.Separator, "store.backend": c.Store.Backend, "wasm.warm": fmt.Sprint(c.WASM.Warm),
+		"names.separator": c.Names.Separator, "names.bare": strings.Join(c.Names.Bare, ", "),
+		"store.backend": c.Store.Backend, "wasm.warm": fmt.Sprint(c.WASM.Warm),
+		"http.addr": c.HTTP.Addr, "http.public_url": c.HTTP.PublicURL, "http.issuer": strings.Join(c.HTTP.Issuers, ", "),
+		"http.audience": strings.Join(c.HTTP.Audiences, ", "), "http.required_scopes": strings.Join(c.HTTP.Required, ", "),
+		"http.tokens": tokenNames(c.HTTP.Tokens), "http.allowed_origins": strings.Join(c.HTTP.Origins, ", "), "http.allowed_hosts": strings.Join(c.HTTP.Hosts, ", "),
+		"http.insecure_no_auth": fmt.Sprint(c.HTTP.Open), "http.max_body": fmt.Sprint(c.HTTP.Limits.Body), "http.max_sessions": fmt.Sprint(c.HTTP.Limits.Sessions),
+		"http.session_ttl": c.HTTP.Limits.SessionTTL.String(), "http.rate": fmt.Sprint(c.HTTP.Limits.Rate), "http.burst": fmt.Sprint(c.HTTP.Limits.Burst),
 	}
 	now := map[string]SettingNow{}
 	for key, v := range values {
 		now[key] = SettingNow{v, c.Origins[key]}
 	}
 	return now
+}
+
+// tokenNames shows who has a token, and nothing of the token.
+func tokenNames(tokens []config.HTTPToken) string {
+	var names []string
+	for _, t := range tokens {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // enforcement tries what each runtime word of a manifest means here.

@@ -94,7 +94,7 @@ func Open(c config.Config, o Options) (*Host, error) {
 	if err := c.Paths.Ensure(); err != nil {
 		return nil, err
 	}
-	h := &Host{Config: c, options: o, Catalog: catalog.New(c.Names.Separator), id: rand.Text()}
+	h := &Host{Config: c, options: o, Catalog: catalog.New(c.Names.Separator, c.Names.Bare...), id: rand.Text()}
 	h.changes.next, h.furnished = make(chan struct{}), make(chan struct{})
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	var err error

@@ -46,9 +46,9 @@ func (e *Entry) Narrow() (layers []*capability.Layer) {
 
 // A Catalog is the current set of entries. It is safe for concurrent use.
 type Catalog struct {
-	separator string
-	mu        sync.Mutex // of Replace
-	now       atomic.Pointer[snapshot]
+	names names
+	mu    sync.Mutex // of Replace
+	now   atomic.Pointer[snapshot]
 }
 
 // snapshot is one immutable state of the catalog.
@@ -76,9 +76,10 @@ func newSnapshot() *snapshot {
 }
 
 // New returns an empty Catalog that offers third-party tools as
-// skill<separator>tool. The separator is ".", "_" or "__".
-func New(separator string) *Catalog {
-	c := &Catalog{separator: separator}
+// skill<separator>tool, but those of bare skills as tool. The separator is ".",
+// "_" or "__".
+func New(separator string, bare ...string) *Catalog {
+	c := &Catalog{names: names{separator, bare}}
 	c.now.Store(newSnapshot())
 	return c
 }
@@ -93,7 +94,7 @@ func (c *Catalog) Replace(skills []*manifest.Skill) (changed bool, errs []error)
 	next := newSnapshot()
 	old := c.now.Load()
 	for _, s := range skills {
-		if err := next.add(s, c.separator, old); err != nil {
+		if err := next.add(s, c.names, old); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -147,12 +148,12 @@ func (c *Catalog) Lookup(name string) (*Entry, error) {
 	return nil, s.noTool(name)
 }
 
-func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) error {
+func (s *snapshot) add(skill *manifest.Skill, as names, old *snapshot) error {
 	if first, ok := s.bySkill[skill.Name]; ok {
 		return &sdk.Error{Kind: sdk.Invalid, Op: "catalog", What: fmt.Sprintf("skill %q exists twice: %s and %s", skill.Name, first.skill.Home.File, skill.Home.File),
 			Hint: "rename one or remove it; the first one is used"}
 	}
-	x, err := stockOf(skill, separator, old)
+	x, err := stockOf(skill, as, old)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) e
 			names[spelling] = e
 		}
 	}
-	if err := s.addOffers(x, separator); err != nil {
+	if err := s.addOffers(x, as); err != nil {
 		return err
 	}
 	maps.Copy(s.names, names)
@@ -186,13 +187,13 @@ func (s *snapshot) add(skill *manifest.Skill, separator string, old *snapshot) e
 // stockOf makes the entries and offers of a skill, or takes them from the old
 // snapshot if the skill is the same: compiling schemas is the slow part of a
 // reload.
-func stockOf(skill *manifest.Skill, separator string, old *snapshot) (*stock, error) {
+func stockOf(skill *manifest.Skill, as names, old *snapshot) (*stock, error) {
 	if slices.Contains(old.skills, skill) {
 		return old.bySkill[skill.Name], nil
 	}
 	x := &stock{skill: skill}
 	for i := range skill.Tools {
-		e, err := newEntry(skill, &skill.Tools[i], separator)
+		e, err := newEntry(skill, &skill.Tools[i], as)
 		if err != nil {
 			return nil, err
 		}
@@ -212,7 +213,7 @@ func stockOf(skill *manifest.Skill, separator string, old *snapshot) (*stock, er
 			return nil, err
 		}
 	}
-	if err := x.makeOffers(separator); err != nil {
+	if err := x.makeOffers(as); err != nil {
 		return nil, err
 	}
 	if len(x.entries)+len(x.offers) == 0 {
@@ -268,8 +269,8 @@ func (e *Entry) schemas() (err error) {
 	return nil
 }
 
-func newEntry(skill *manifest.Skill, tool *manifest.Tool, separator string) (*Entry, error) {
-	e := &Entry{Name: offered(skill, tool.Name, separator), Skill: skill, Tool: tool}
+func newEntry(skill *manifest.Skill, tool *manifest.Tool, as names) (*Entry, error) {
+	e := &Entry{Name: offered(skill, tool.Name, as), Skill: skill, Tool: tool}
 	err := e.schemas()
 	if err != nil {
 		return nil, err

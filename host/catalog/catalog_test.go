@@ -81,6 +81,21 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestBareNames: the tools of a skill that the operator names keep their own
+// names, but not somebody else's.
+func TestBareNames(t *testing.T) {
+	c := New(".", "a", "thief")
+	_, errs := c.Replace([]*manifest.Skill{builtin(skill(t, "echo", "Echo")), skill(t, "a", "one"), skill(t, "b", "two"), skill(t, "thief", "Echo"), skill(t, "x", "a.one")})
+	if got := listed(c); got != "Echo b.two one x.a.one" || len(errs) != 1 || !strings.Contains(errs[0].Error(), `"Echo"`) {
+		t.Errorf("listed %q, %v", got, errs)
+	}
+	for _, spelling := range []string{"one", "a.one", "a__one"} {
+		if e, err := c.Lookup(spelling); err != nil || e.Canonical() != "a.one" {
+			t.Errorf("%s: %v", spelling, err)
+		}
+	}
+}
+
 // TestShadowing checks that an installed skill cannot take the name of a
 // built-in tool or of another skill.
 func TestShadowing(t *testing.T) {

@@ -15,15 +15,24 @@ import (
 // (architecture 8.14: ^[a-zA-Z0-9_-]{1,64}$).
 const maxName = 64
 
-// offered returns the name under which a tool is listed. Built-in tools have
-// their own names; others are prefixed with their skill's. With a separator
-// other than "." the name fits maxName and has no dot.
-func offered(skill *manifest.Skill, tool, separator string) string {
+// names is how tools and prompts of installed skills are called.
+type names struct {
+	separator string
+	bare      []string // skills
+}
+
+// offered returns the name under which a tool is listed. Built-in tools and
+// those of bare skills have their own names; others are prefixed with their
+// skill's. With a separator other than "." the name fits maxName and has no dot.
+func offered(skill *manifest.Skill, tool string, as names) string {
 	if skill.Home.Builtin {
 		return tool
 	}
-	name := skill.Name + separator + tool
-	if separator == "." {
+	name := skill.Name + as.separator + tool
+	if slices.Contains(as.bare, skill.Name) {
+		name = tool
+	}
+	if as.separator == "." {
 		return name
 	}
 	name = strings.ReplaceAll(name, ".", "_")

@@ -73,7 +73,7 @@ func (c *Catalog) Serves(skill, address string) bool {
 }
 
 // addOffers takes in the offers of one skill.
-func (s *snapshot) addOffers(x *stock, separator string) error {
+func (s *snapshot) addOffers(x *stock, as names) error {
 	names := map[string]*Offer{}
 	var in []*Offer
 	for _, o := range x.offers {
@@ -138,7 +138,7 @@ func (s *snapshot) sortOffers() {
 }
 
 // makeOffers makes the offers of x.skill, whose entries are there.
-func (x *stock) makeOffers(separator string) error {
+func (x *stock) makeOffers(as names) error {
 	text := instructionsOf(x.skill)
 	for i := range x.skill.Resources {
 		if err := x.addResource(&x.skill.Resources[i], text); err != nil {
@@ -146,7 +146,7 @@ func (x *stock) makeOffers(separator string) error {
 		}
 	}
 	for i := range x.skill.Prompts {
-		if err := x.addPrompt(&x.skill.Prompts[i], text, separator); err != nil {
+		if err := x.addPrompt(&x.skill.Prompts[i], text, as); err != nil {
 			return err
 		}
 	}
@@ -172,8 +172,8 @@ func (x *stock) addResource(r *manifest.Resource, text *manifest.Skill) (err err
 	return err
 }
 
-func (x *stock) addPrompt(p *manifest.Prompt, text *manifest.Skill, separator string) (err error) {
-	o := &Offer{Kind: Prompts, Key: offered(x.skill, p.Name, separator), About: p.Description, narrow: p.Narrow}
+func (x *stock) addPrompt(p *manifest.Prompt, text *manifest.Skill, as names) (err error) {
+	o := &Offer{Kind: Prompts, Key: offered(x.skill, p.Name, as), About: p.Description, narrow: p.Narrow}
 	o.spellings = spellings(x.skill, o.Key, p.Name)
 	input := argumentsSchema(p.Arguments)
 	if o.given, err = schema.Compile(input); err != nil {

@@ -59,7 +59,8 @@ type Audit struct {
 
 // Names says how tools of installed skills are offered.
 type Names struct {
-	Separator string // between skill and tool: ".", "_" or "__"
+	Separator string   // between skill and tool: ".", "_" or "__"
+	Bare      []string // skills whose tools and prompts keep their own names
 }
 
 // Store says where state is kept.
@@ -229,6 +230,7 @@ var settings = append([]setting{
 		return err
 	}},
 	{"names.separator", ".", `between skill and tool in the names that clients see: ".", "_" or "__"; some model interfaces refuse dots`, oneOf(func(c *Config) *string { return &c.Names.Separator }, ".", "_", "__")},
+	{"names.bare", "", "skills whose tools and prompts are offered under their own names, which must be nobody else's (a list in the file)", words(func(c *Config) *[]string { return &c.Names.Bare }, visible)},
 	{"store.backend", "sqlite", `"sqlite" keeps state in a file, "memory" forgets it`, oneOf(func(c *Config) *string { return &c.Store.Backend }, "sqlite", "memory")},
 	{"wasm.warm", "true", "compile allowed modules in the background after the start, so that the first call need not wait", func(c *Config, v string) error {
 		c.WASM.Warm = v == "true"

@@ -59,7 +59,8 @@ func (c *Config) file(name string, data []byte) error {
 			Rotate     *string `toml:"rotate"`
 		} `toml:"audit"`
 		Names struct {
-			Separator *string `toml:"separator"`
+			Separator *string  `toml:"separator"`
+			Bare      []string `toml:"bare"`
 		} `toml:"names"`
 		Store struct {
 			Backend *string `toml:"backend"`
@@ -85,6 +86,10 @@ func (c *Config) file(name string, data []byte) error {
 		"audit.durability": f.Audit.Durability, "audit.params": f.Audit.Params, "audit.max_age": f.Audit.MaxAge,
 		"audit.max_size": f.Audit.MaxSize, "audit.rotate": f.Audit.Rotate,
 		"names.separator": f.Names.Separator, "store.backend": f.Store.Backend,
+	}
+	if f.Names.Bare != nil {
+		bare := strings.Join(f.Names.Bare, " ")
+		values["names.bare"] = &bare
 	}
 	if f.WASM.Warm != nil {
 		warm := strconv.FormatBool(*f.WASM.Warm)
