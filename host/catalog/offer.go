@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/library"
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/manifest/uri"
 	"github.com/skillhost/skill/host/schema"
@@ -39,6 +40,7 @@ type Offer struct {
 
 	spellings []string // of a prompt
 	optional  bool     // a prompt that stands back where its name is taken
+	mention   bool     // a resource that is listed only: it is read as a file of its skill
 	template  *uri.Template
 	given     *schema.Schema         // prompts: of the arguments that clients give
 	narrow    *capability.Layer      // of the resource or prompt, or nil
@@ -104,7 +106,9 @@ func (s *snapshot) addOffers(x *stock, as names) error {
 		s.offers[o.Kind] = append(s.offers[o.Kind], o)
 		switch o.Kind {
 		case Resources:
-			s.exact[o.Key] = append(s.exact[o.Key], o)
+			if !o.mention {
+				s.exact[o.Key] = append(s.exact[o.Key], o)
+			}
 		case Templates:
 			s.tries = append(s.tries, o)
 		}
@@ -191,9 +195,17 @@ func (x *stock) addPrompt(p *manifest.Prompt, text *manifest.Skill, as names) (e
 	return err
 }
 
-// addInstructions offers the text of the skill as a prompt, unless the skill has
-// a prompt of its own by that name.
+// addInstructions offers the text of the skill as a resource and as a prompt,
+// unless the skill has ones of its own by those names.
 func (x *stock) addInstructions() (err error) {
+	text := library.Instructions(x.skill)
+	if x.files != nil && library.Holds(x.skill) && !slices.ContainsFunc(x.skill.Resources, func(r manifest.Resource) bool { return r.URI == text.URI }) {
+		o := &Offer{Kind: Resources, Key: text.URI, MIME: text.MIME, Entry: x.files, mention: true}
+		if o.JSON, err = json.Marshal(text); err != nil {
+			return err
+		}
+		x.offers = append(x.offers, o)
+	}
 	i := slices.IndexFunc(x.entries, func(e *Entry) bool { return e.Hidden })
 	if i < 0 || slices.ContainsFunc(x.skill.Prompts, func(p manifest.Prompt) bool { return p.Name == x.skill.Name }) {
 		return nil

@@ -323,3 +323,23 @@ func TestOffersOnly(t *testing.T) {
 		t.Error("a resource outlives its skill")
 	}
 }
+
+// The text of a skill that clients can load is listed among the resources, and
+// read as every file of the skill is.
+func TestInstructionsAreAResource(t *testing.T) {
+	c := New(".")
+	s := open(t, map[string]string{"SKILL.md": "---\nname: notes\ndescription: How to take notes.\n---\nBody", "more/a.txt": "a"})
+	if _, errs := c.Replace([]*manifest.Skill{s}); errs != nil {
+		t.Fatal(errs)
+	}
+	offers := c.Offers(Resources)
+	if len(offers) != 1 || string(offers[0].JSON) != `{"uri":"skill://notes/SKILL.md","name":"notes","description":"How to take notes.","mimeType":"text/markdown","size":57}` {
+		t.Fatalf("%s", offers[0].JSON)
+	}
+	for _, uri := range []string{"skill://notes/SKILL.md", "skill://notes/more/a.txt"} {
+		r, err := c.Resolve(&sdk.Call{Kind: sdk.CallResource, Tool: uri}, Viewer{})
+		if err != nil || !strings.Contains(string(r.Args), `{"file":`) {
+			t.Errorf("%s: %s, %v", uri, r.Args, err)
+		}
+	}
+}

@@ -101,13 +101,13 @@ func TestEverySetting(t *testing.T) {
 	good := map[string][2]string{ // as a variable, and in the file
 		"policy": {"/p.toml", `"/p.toml"`}, "skills": {"/a" + string(filepath.ListSeparator) + "/b", `["/a", "/b"]`}, "workspace": {"/w", `"/w"`},
 		"audit.durability": {"disk", `"disk"`}, "audit.params": {"redacted", `"redacted"`}, "audit.max_age": {"36h", `"36h"`},
-		"audit.max_size": {"0", `"0"`}, "audit.rotate": {"1MiB", `"1MiB"`}, "names.separator": {"__", `"__"`},
+		"audit.max_size": {"0", `"0"`}, "audit.rotate": {"1MiB", `"1MiB"`}, "names.separator": {"__", `"__"`}, "names.bare": {"a b", `["a", "b"]`},
 		"store.backend": {"memory", `"memory"`}, "wasm.warm": {"false", "false"},
 	}
 	maps.Copy(good, goodHTTP)
 	bad := map[string][2]string{
 		"audit.durability": {"none", `"none"`}, "audit.params": {"full", `"full"`}, "audit.max_age": {"-1h", `"ninety"`}, "audit.max_size": {"1GB", `"1e9"`},
-		"audit.rotate": {"1KiB", `"1KiB"`}, "names.separator": {"/", `"-"`}, "store.backend": {"redis", `"redis"`}, "wasm.warm": {"yes", `"true"`},
+		"audit.rotate": {"1KiB", `"1KiB"`}, "names.separator": {"/", `"-"`}, "names.bare": {"a a", `["a", "a"]`}, "store.backend": {"redis", `"redis"`}, "wasm.warm": {"yes", `"true"`},
 	}
 	maps.Copy(bad, badHTTP)
 	for _, s := range Settings() {
