@@ -333,7 +333,7 @@ func TestInstructionsAreAResource(t *testing.T) {
 		t.Fatal(errs)
 	}
 	offers := c.Offers(Resources)
-	if len(offers) != 1 || string(offers[0].JSON) != `{"uri":"skill://notes/SKILL.md","name":"notes","description":"How to take notes.","mimeType":"text/markdown","size":57}` {
+	if len(offers) != 1 || string(offers[0].JSON) != `{"uri":"skill://notes/SKILL.md","name":"notes","description":"How to take notes.","mimeType":"text/markdown","size":56}` {
 		t.Fatalf("%s", offers[0].JSON)
 	}
 	for _, uri := range []string{"skill://notes/SKILL.md", "skill://notes/more/a.txt"} {
