@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -203,7 +204,21 @@ func (h *Host) listed(kind catalog.Kind) iter.Seq[listing] {
 
 // Call takes a call through the corridor.
 func (h *Host) Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.Result, error) {
-	return h.Dispatcher.Call(ctx, c, emit)
+	r, err := h.Dispatcher.Call(ctx, c, emit)
+	if err != nil && policy.Remote(c.Scope.Caller) {
+		err = h.discreet(&c, err)
+	}
+	return r, err
+}
+
+// discreet is what a remote caller is told: what it may not call does not exist,
+// and what exists beside it is not said. The record says why (ADR 0005).
+func (h *Host) discreet(c *sdk.Call, err error) error {
+	if kind := sdk.KindOf(err); kind != sdk.NotFound && kind != sdk.Denied || h.Dispatcher.Names(c) {
+		return err // the tool's own words, or what it is denied
+	}
+	what := map[sdk.CallKind]string{sdk.CallResource: "resource", sdk.CallPrompt: "prompt", sdk.CallCompletion: "completion"}[c.Kind]
+	return &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("no %s %.80q", cmp.Or(what, "tool"), c.Tool)}
 }
 
 // changed passes on what a tool of a skill announces.

@@ -166,6 +166,12 @@ func (d *Dispatcher) find(call *sdk.Call, p *policy.Policy, parent *run, job *ba
 	return found, err
 }
 
+// Names reports whether call names something that its caller may call.
+func (d *Dispatcher) Names(call *sdk.Call) bool {
+	found, err := d.find(call, d.Policy(), nil, nil)
+	return err == nil && d.Visible(found.Entry, call.Scope) && (found.Via == nil || d.Visible(found.Via, call.Scope))
+}
+
 // Visible reports whether entry may be listed for scope: whether the operator
 // lets this caller call it at all.
 func (d *Dispatcher) Visible(e *catalog.Entry, scope sdk.Scope) bool {

@@ -91,6 +91,7 @@ func (r *run) startJob(ctx context.Context, s ops.JobStart) (tasks.Job, time.Dur
 		return tasks.Job{}, 0, err
 	}
 	told := b.running.Job()
+	r.event2caller(sdk.Event{Kind: sdk.EventJob, Job: told.ID, Message: job.taskOwner().Skill})
 	b.running.Go(func(soft, hard context.Context) tasks.End {
 		b.soft, b.hard = soft, hard
 		result, err := job.execute(soft)

@@ -41,6 +41,9 @@ func (p *Policy) Rights() []string {
 	return slices.Sorted(maps.Keys(p.rights))
 }
 
+// Remote reports whether a caller is not a user of this machine.
+func Remote(caller string) bool { return !local(caller) }
+
 // local reports whether a caller is a user of this machine. Whoever authenticated
 // others gave them other names.
 func local(caller string) bool { return strings.HasPrefix(caller, "local:") }
