@@ -70,6 +70,7 @@ type Host struct {
 	broker   *egress.Broker
 	tasks    *tasks.Tasks
 	errands  *task.Tasks
+	jobs     jobKey
 	builtin  []*manifest.Skill
 	folder   *manifest.Skill // of Options.Folder
 	secrets  secrets

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -85,7 +84,7 @@ func (h *Host) sweepTasks() {
 	hour := time.NewTicker(time.Hour)
 	defer hour.Stop()
 	for {
-		if err := h.tasks.Sweep(h.ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(h.tasks.Sweep(h.ctx), h.errands.Sweep(h.ctx)); err != nil && h.ctx.Err() == nil {
 			h.say(err)
 		}
 		select {

@@ -172,6 +172,7 @@ const (
 	EventProgress EventKind = iota + 1
 	EventPartial
 	EventLog
+	EventJob // from the host alone: the call has started a background job
 )
 
 // An Event is what a running tool says before its Result.
@@ -179,7 +180,8 @@ type Event struct {
 	Kind     EventKind
 	Progress float64 // EventProgress: how much is done
 	Total    float64 // EventProgress: of how much; 0 if not known
-	Message  string  // EventProgress, EventLog
+	Message  string  // EventProgress, EventLog; EventJob: whose the job is, beside the caller
+	Job      int64   // EventJob: its number
 	Level    string  // EventLog: an RFC 5424 severity as MCP spells it: "debug" … "emergency"
 	Content  Content // EventPartial
 }

@@ -126,16 +126,17 @@ func TestJob(t *testing.T) {
 		return sdk.Result{Structured: json.RawMessage(`{"n":7}`)}, op(ctx, j, `{"op":"output.write"}`, nil, []byte("hello\n"))
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	emitted := 0
+	var emitted []sdk.Event
 	call := sdk.Call{Tool: "one-t", Scope: h.scope, Client: sdk.Client{Form: true}, Narrow: json.RawMessage(`{"filesystem":["read:${workspace}/in"]}`)}
-	if r, err := h.Call(ctx, call, func(sdk.Event) { emitted++ }); err != nil || r.Content[0].Text != "started" {
+	if r, err := h.Call(ctx, call, func(e sdk.Event) { emitted = append(emitted, e) }); err != nil || r.Content[0].Text != "started" {
 		t.Fatal(r, err)
 	}
 	cancel() // the client goes away
 	close(goOn)
 	j := h.ended(t, 1)
-	if j.Status != tasks.Exited || string(j.Result) != `{"n":7}` || j.Bytes != 6 || j.Description != "d" || string(j.Args) != `{"a":"job"}` || j.Error != "" || emitted != 0 {
-		t.Errorf("%+v, %d events", j, emitted)
+	if j.Status != tasks.Exited || string(j.Result) != `{"n":7}` || j.Bytes != 6 || j.Description != "d" || string(j.Args) != `{"a":"job"}` || j.Error != "" ||
+		len(emitted) != 1 || emitted[0].Kind != sdk.EventJob || emitted[0].Job != 1 || emitted[0].Message != "one" { // nothing of what the job says
+		t.Errorf("%+v, %+v", j, emitted)
 	}
 	var ids, parents, notes []string
 	for _, e := range h.log.all() {

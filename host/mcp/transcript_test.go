@@ -28,7 +28,7 @@ func transcripts(t *testing.T, dir string, f func(t *testing.T, lines []string))
 			}
 			var lines []string
 			for l := range strings.SplitSeq(strings.ReplaceAll(string(b), "\r\n", "\n"), "\n") {
-				if strings.HasPrefix(l, "> ") || strings.HasPrefix(l, "< ") {
+				if len(l) > 2 && strings.Contains("><?!", l[:1]) && l[1] == ' ' {
 					lines = append(lines, l)
 				} else if l != "" && !strings.HasPrefix(l, "# ") {
 					t.Fatalf("not a line of a transcript: %q", l)

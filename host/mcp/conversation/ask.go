@@ -41,8 +41,22 @@ func (c *call) needsUser(r *sdk.Result, p *purpose, sc *sdk.Call) {
 		c.failed(err, sc.Tool)
 		return
 	}
-	c.report(&answer, sc.Tool, report, "skill/needs_user")
+	c.room.report(&answer, sc.Tool, report, "skill/needs_user")
 	c.reply(&answer)
+}
+
+// foreseen returns those of the answers that are to the questions, or nil unless
+// all of these are answered.
+func foreseen(questions map[string]sdk.Question, answers map[string]sdk.Answer) map[string]sdk.Answer {
+	out := map[string]sdk.Answer{}
+	for id := range questions {
+		a, ok := answers[id]
+		if !ok {
+			return nil
+		}
+		out[id] = a
+	}
+	return out
 }
 
 // asks puts questions to a legacy client over the wire.

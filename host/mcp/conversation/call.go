@@ -106,8 +106,21 @@ func (c *call) work(p *purpose) {
 	}
 	sc.Scope, sc.Client = c.scope, c.peer.Client
 	sc.Roots = c.roots.of(c)
+	if p == &tool && c.task(&sc) {
+		return
+	}
+	early := sc.Answers // of a client that answers before it is asked
+	if sc.State != "" {
+		early = nil
+	}
 	for round := 1; ; round++ {
 		r, err := c.ask(sc)
+		if err == nil && len(r.Questions) > 0 && round < maxRounds {
+			if answers := foreseen(r.Questions, early); answers != nil {
+				sc.Answers, sc.State, early = answers, r.State, nil
+				continue
+			}
+		}
 		switch {
 		case err != nil:
 			p.fail(c, err, &sc)
@@ -184,10 +197,16 @@ func (c *call) failed(err error, tool string) {
 		c.fail(flt)
 		return
 	}
-	r := sdk.Text(string(sdk.KindOf(err)) + ": " + err.Error())
-	r.Failed = true
-	c.report(&r, tool, message.ErrorReport(err), "skill/error")
+	r := c.room.failure(err, tool)
 	c.reply(&r)
+}
+
+// failure is the result of a tools/call that failed with err.
+func (r *Room) failure(err error, tool string) sdk.Result {
+	out := sdk.Text(string(sdk.KindOf(err)) + ": " + err.Error())
+	out.Failed = true
+	r.report(&out, tool, message.ErrorReport(err), "skill/error")
+	return out
 }
 
 // ended is the error of a call that was cancelled. The client's own
@@ -202,11 +221,11 @@ func (c *call) ended(err error) *wire.Fault {
 // report attaches what a program should read of a failure. Clients check
 // structured content against the tool's output schema even on failures, so
 // where they know one the report goes into the metadata.
-func (c *call) report(r *sdk.Result, tool string, report json.RawMessage, metaKey string) {
-	if c.room.lists.hasOutput(tool) {
-		r.Meta = append(append(wire.AppendString([]byte("{"), metaKey), ':'), report...)
-		r.Meta = append(r.Meta, '}')
+func (r *Room) report(out *sdk.Result, tool string, report json.RawMessage, metaKey string) {
+	if r.lists.hasOutput(tool) {
+		out.Meta = append(append(wire.AppendString([]byte("{"), metaKey), ':'), report...)
+		out.Meta = append(out.Meta, '}')
 		return
 	}
-	r.Structured = report
+	out.Structured = report
 }

@@ -196,7 +196,11 @@ func (c *call) listen() {
 		c.fail(wire.BadParams("notifications is not an object that says what to listen for"))
 		return
 	}
-	if len(p.Notifications.URIs) > maxSubscriptions || c.calls.count(listenMethod) > maxListens {
+	if len(p.Notifications.Tasks) > 0 && !c.peer.HasTasks() {
+		c.fail(message.NoTasks())
+		return
+	}
+	if len(p.Notifications.URIs) > maxSubscriptions || len(p.Notifications.Tasks) > maxFollowed || c.calls.count(listenMethod) > maxListens {
 		c.fail(tooBusy("too many subscriptions"))
 		return
 	}
@@ -204,19 +208,26 @@ func (c *call) listen() {
 	for _, u := range p.Notifications.URIs {
 		uris[u] = struct{}{}
 	}
+	p.Notifications.Tasks = c.followed(p.Notifications.Tasks)
 	notify(c.out, message.Acknowledged(p.Notifications, c.msg.ID))
 	var mu sync.Mutex
 	over := false
-	leave := c.room.watchers.join(c.scope, &ear{func(changes []Change) {
+	say := func(lines []wire.List) {
 		mu.Lock()
 		defer mu.Unlock()
 		if over {
 			return
 		}
-		for _, l := range told(changes, *p.Notifications, uris, c.msg.ID) {
+		for _, l := range lines {
 			notify(c.out, l)
 		}
+	}
+	leave := c.room.watchers.join(c.scope, &ear{func(changes []Change) {
+		say(told(changes, *p.Notifications, uris, c.msg.ID))
 	}})
+	if len(p.Notifications.Tasks) > 0 {
+		go c.follow(p.Notifications.Tasks, say)
+	}
 	context.AfterFunc(c.ctx, func() {
 		leave()
 		mu.Lock()

@@ -1,10 +1,12 @@
 package conversation
 
 import (
+	"context"
 	"sync"
 
 	"github.com/skillhost/skill/host/mcp/message"
 	"github.com/skillhost/skill/host/mcp/wire"
+	"github.com/skillhost/skill/sdk"
 )
 
 const (
@@ -60,7 +62,7 @@ func (c *call) cacheable(l *wire.List) {
 
 // page returns the members of one page.
 func (c *call) page(kind Kind, cursor string) (members raw, err error) {
-	p, err := c.ofBackend(kind, cursor)
+	p, err := c.room.List(c.ctx, c.scope, kind, cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +91,11 @@ func (c *call) page(kind Kind, cursor string) (members raw, err error) {
 	return members, nil
 }
 
-// ofBackend asks the Backend; a panic below becomes an internal error.
-func (c *call) ofBackend(kind Kind, cursor string) (p Page, err error) {
+// List returns the page of the Backend's list at that cursor of its own; a panic
+// below becomes an internal error.
+func (r *Room) List(ctx context.Context, scope sdk.Scope, kind Kind, cursor string) (p Page, err error) {
 	defer caught(&err)
-	return c.room.b.List(c.ctx, c.scope, kind, cursor, pageSize)
+	return r.b.List(ctx, scope, kind, cursor, pageSize)
 }
 
 func (s *lists) hasOutput(tool string) bool {

@@ -60,6 +60,8 @@ func (p *pulse) emit(e sdk.Event) {
 		p.progress(math.NaN(), 0, message.Preview(&e.Content))
 	case sdk.EventLog:
 		p.log(e.Level, e.Message)
+	case sdk.EventJob:
+		p.c.started(e)
 	}
 }
 

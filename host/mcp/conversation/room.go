@@ -19,6 +19,7 @@ import (
 
 	"github.com/skillhost/skill/host/mcp/message"
 	"github.com/skillhost/skill/host/mcp/relay"
+	"github.com/skillhost/skill/host/mcp/task"
 	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
@@ -74,6 +75,8 @@ type Options struct {
 	Queue        int           // requests that wait beyond those; 1024
 	KeepAlive    time.Duration // silence after which a call with a progress token reports that it lives; 10 s
 	Logger       *slog.Logger  // for the operator, never for the client; discards
+	Tasks        *task.Tasks   // of all conversations; nil: calls do not become tasks
+	TaskAfter    time.Duration // how long a call may take that is not to be a task at once; 5 s
 }
 
 func (o Options) withDefaults() Options {
@@ -91,6 +94,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 10 * time.Second
+	}
+	if o.TaskAfter <= 0 {
+		o.TaskAfter = 5 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -132,6 +138,12 @@ func (r *Room) extend() {
 		r.extra["skills/list"] = func(c *call) { go c.list(Skills) }
 		r.extra["skills/get"] = func(c *call) { go c.serveSkill(l) }
 		r.extra["resources/directory/read"] = func(c *call) { go c.serveDirectory(l) }
+	}
+	if r.o.Tasks != nil {
+		r.settings[message.TasksExtension] = raw("{}")
+		r.extra["tasks/get"] = func(c *call) { c.ofTasks((*call).getTask) }
+		r.extra["tasks/update"] = func(c *call) { c.ofTasks((*call).updateTask) }
+		r.extra["tasks/cancel"] = func(c *call) { c.ofTasks((*call).cancelTask) }
 	}
 }
 

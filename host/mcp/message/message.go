@@ -26,6 +26,7 @@ const (
 	metaClient    = gosdk.MetaKeyClientInfo
 	metaAbilities = gosdk.MetaKeyClientCapabilities
 	metaLevel     = gosdk.MetaKeyLogLevel
+	metaRelated   = "io.modelcontextprotocol/related-task"
 
 	MetaServer = gosdk.MetaKeyServerInfo
 	MetaListen = gosdk.MetaKeySubscriptionID

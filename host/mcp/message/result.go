@@ -84,6 +84,7 @@ func orElse(a, b string) string {
 type Era struct {
 	Modern bool            // since the revision ModernEra
 	Server json.RawMessage // this server's Implementation
+	Job    string          // the task that is the background job which the call has started, or empty
 }
 
 // Open begins a result of the given type and ends in its metadata; guest is
@@ -101,6 +102,12 @@ func (e Era) Open(dst []byte, resultType string, guest json.RawMessage) wire.Lis
 	in := wire.NewList(append(l.B, '{'))
 	if e.Modern {
 		in.Raw(MetaServer, e.Server)
+		if e.Job != "" {
+			in.Key(metaRelated)
+			about := wire.NewList(append(in.B, '{'))
+			about.Text("taskId", e.Job)
+			in.B = append(about.B, '}')
+		}
 	}
 	for i := 0; i < len(entries); i += 2 {
 		in.Comma()
