@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GOFLAGS_BUILD = -trimpath -ldflags="-s -w -buildid= -X main.version=$(VERSION)"
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: run test build guests dist check fuzz bench clean
+.PHONY: run test build guests dist check fuzz bench soak clean conformance
 
 run: build ## build everything and hold a real session with the binary
 	go run ./examples/session bin/skill
@@ -42,6 +42,12 @@ fuzz: ## every fuzz target for 20 seconds
 
 bench: guests ## medians and ratios, side by side in one run
 	go run ./bench
+
+soak: guests ## keeps the server busy for at most 10 minutes; fails if it grows
+	go run ./bench/soak
+
+conformance: build ## what others wrote to judge MCP servers, against bin/skill; the README keeps its table
+	go run ./examples/conformance/suite -readme README.md $(if $(filter true,$(CI)),,-write) bin/skill
 
 clean:
 	rm -rf bin dist skills/dist/*/ skills/dist/*.json examples/*/*.wasm
