@@ -239,9 +239,16 @@ func Directory(s *manifest.Skill, dir string) ([]Listed, error) {
 	return out, nil
 }
 
-// Instructions is the SKILL.md of s as resources/list has it.
+// Instructions is the SKILL.md of s as resources/list has it: called and
+// described as it does itself.
 func Instructions(s *manifest.Skill) Listed {
 	l := Listed{URI: URI(s.Name, manifest.InstructionsName), Name: s.Name, Description: s.Description, MIME: "text/markdown"}
+	if front, _, err := manifest.Instructions(s); err == nil {
+		var head struct{ Description string }
+		if json.Unmarshal(front, &head) == nil && head.Description != "" {
+			l.Description = head.Description
+		}
+	}
 	if info, err := fs.Stat(s.Home.Files, manifest.InstructionsName); err == nil {
 		l.Size = info.Size()
 	}

@@ -1,0 +1,118 @@
+package neighbour
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain is also the other user: it connects to the address that it is given
+// and prints what it reads.
+func TestMain(m *testing.M) {
+	address := os.Getenv("NEIGHBOUR_CALLS")
+	if address == "" {
+		os.Exit(m.Run())
+	}
+	c, err := net.Dial("tcp", address)
+	if err == nil {
+		_, err = io.WriteString(c, "hello\n")
+	}
+	if err == nil {
+		_, err = io.Copy(os.Stdout, c)
+	}
+	if err != nil {
+		os.Stdout.WriteString(err.Error())
+	}
+	os.Exit(0)
+}
+
+// serve greets whoever comes through.
+func serve(t *testing.T, address string, uid int) (string, chan string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Skipf("no %s here: %v", address, err)
+	}
+	turned := make(chan string, 8)
+	l = Only(l, uid, "go away", func(who string) { turned <- who })
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Read(make([]byte, 16))
+			io.WriteString(c, "welcome")
+			c.Close()
+		}
+	}()
+	return l.Addr().String(), turned
+}
+
+func call(t *testing.T, address string, uid int) string {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{"NEIGHBOUR_CALLS=" + address}
+	if uid != os.Getuid() {
+		cmd.SysProcAttr = credential(uid)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// loopback_other_user: nobody but the user of the host, and root, gets in.
+func TestOnlyOneUser(t *testing.T) {
+	me := os.Getuid()
+	for _, listen := range []string{"127.0.0.1:0", "[::1]:0", "[::]:0"} {
+		address, _ := serve(t, listen, me)
+		_, port, _ := net.SplitHostPort(address)
+		to := map[string]string{"127.0.0.1:0": "127.0.0.1", "[::1]:0": "::1", "[::]:0": "::ffff:127.0.0.1"}[listen]
+		if got := call(t, net.JoinHostPort(to, port), me); got != "welcome" {
+			t.Errorf("%s: %q", listen, got)
+		}
+	}
+	if me != 0 {
+		t.Skip("LEFT OUT: only root can be another user")
+	}
+	address, turned := serve(t, "127.0.0.1:0", 1507)
+	if got := call(t, address, 1507); got != "welcome" {
+		t.Errorf("the user: %q", got)
+	}
+	if got := call(t, address, 0); got != "welcome" {
+		t.Errorf("root: %q", got)
+	}
+	if got := call(t, address, 1508); !strings.HasPrefix(got, "go away") {
+		t.Errorf("another user: %q", got)
+	}
+	select {
+	case who := <-turned:
+		if who != "user 1508" {
+			t.Errorf("turned away %s", who)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody was turned away")
+	}
+}
+
+// A connection that is over when it is looked at belongs to nobody.
+func TestGone(t *testing.T) {
+	if _, err := find("/proc/net/tcp", "0100007F:0001", "0100007F:0002"); err != errUnknown {
+		t.Errorf("got %v", err)
+	}
+	if _, err := find("/proc/net/none", "x", "y"); err != errUnknown {
+		t.Errorf("got %v", err)
+	}
+}
+
+func credential(uid int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+}
