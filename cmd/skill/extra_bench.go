@@ -17,6 +17,7 @@ import (
 // extra adds the tool BenchEcho, which answers in the host itself: what is
 // left of a call's cost is the corridor and the protocol.
 func extra() host.Extra {
+	watch()
 	s, err := manifest.Open(fstest.MapFS{manifest.FileName: {Data: []byte(`
 name = "bench-echo"
 version = "1.0.0"

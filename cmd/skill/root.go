@@ -48,7 +48,7 @@ tool with "skill call".`,
 		return &sdk.Error{Kind: sdk.Invalid, What: err.Error(), Hint: "see --help"}
 	})
 	c.AddCommand(serveCommand(g), callCommand(g), listCommand(g), showCommand(g), explainCommand(g), allowCommand(g),
-		secretCommand(g), auditCommand(g), doctorCommand(g), buildCommand(g), versionCommand(g), pluginCommand())
+		secretCommand(g), auditCommand(g), doctorCommand(g), buildCommand(g), tokenCommand(g), versionCommand(g), pluginCommand())
 	explainUsage(c)
 	return c
 }
