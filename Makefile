@@ -4,9 +4,12 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GOFLAGS_BUILD = -trimpath -ldflags="-s -w -buildid= -X main.version=$(VERSION)"
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: run test build guests dist check fuzz bench soak clean conformance
+.PHONY: run session test build guests dist check fuzz bench soak clean conformance
 
-run: build ## build everything and hold a real session with the binary
+run: build ## build everything and serve MCP over HTTP on the loopback
+	bin/skill serve --http
+
+session: build ## hold a real session with the binary, and show it
 	go run ./examples/session bin/skill
 
 test: build ## every test; says loudly what it had to leave out

@@ -140,7 +140,7 @@ func TestExamples(t *testing.T) {
 	for _, e := range entries {
 		name := e.Name()
 		switch x, ok := examples[name]; {
-		case !e.IsDir() || name == "session": // which "make run" runs
+		case !e.IsDir() || name == "session": // which "make session" runs
 		case slices.Contains(natives, name): // native_test.go, plugin_test.go
 		case slices.Contains(judged, name):
 		case name == "review":

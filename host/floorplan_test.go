@@ -72,6 +72,7 @@ var rooms = map[string]string{
 	"host/catalog":                     "sdk host/library host/manifest host/manifest/uri host/nearest host/schema host/capability",
 	"host/dispatch":                    "sdk host/audit host/capability host/catalog host/executor host/manifest host/ops host/policy host/schema host/store host/egress host/tasks",
 	"host/mcp":                         "sdk host/mcp/conversation host/mcp/relay host/mcp/wire",
+	"host/mcp/neighbour":               "",
 	"host/mcp/conversation":            "sdk host/mcp/message host/mcp/relay host/mcp/task host/mcp/wire",
 	"host/mcp/bearer":                  "sdk",
 	"host/mcp/message":                 "sdk host/mcp/task host/mcp/wire",
@@ -89,7 +90,7 @@ var rooms = map[string]string{
 	"manifests":      "",
 	"skills":         "",
 	"cmd/skill/view": "sdk host host/audit host/capability host/catalog host/dispatch host/manifest host/manifest/template",
-	"cmd/skill":      "sdk host host/audit host/capability host/catalog host/config host/dispatch host/executor host/manifest host/mcp host/mcp/bearer host/mcp/conversation host/mcp/streamable host/policy host/session host/tomlfile cmd/skill/view host/executor/wasm plugins/shell sdk/plugin",
+	"cmd/skill":      "sdk host host/audit host/capability host/catalog host/config host/dispatch host/executor host/manifest host/mcp host/mcp/bearer host/mcp/conversation host/mcp/neighbour host/mcp/streamable host/policy host/session host/tomlfile cmd/skill/view host/executor/wasm plugins/shell sdk/plugin",
 }
 
 // doors names the packages that may import each dependency.

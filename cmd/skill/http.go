@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/skillhost/skill/host/config"
 	"github.com/skillhost/skill/host/mcp/bearer"
 	"github.com/skillhost/skill/host/mcp/conversation"
+	"github.com/skillhost/skill/host/mcp/neighbour"
 	"github.com/skillhost/skill/host/mcp/streamable"
 )
 
@@ -104,9 +106,19 @@ func serveHTTP(cmd *cobra.Command, h *host.Host, c *config.HTTP, f *httpFlags, r
 		}
 	case c.Open:
 		o.Scope.Caller = bearer.Anonymous
+	default: // whoever comes is the user of this machine, so it has to be
+		l = neighbour.Only(l, os.Getuid(), stranger, func(who string) { log.Warn("turned away a connection", "of", who) })
 	}
 	announce(cmd, address, c.Asks())
 	return streamable.New(o).Serve(cmd.Context(), l, drainTime)
+}
+
+// stranger is what another user of this machine is told.
+var stranger = answer(http.StatusForbidden, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"denied: this server is for another user of this machine","data":{"details":"its user can let others in: skill token"}}}`)
+
+// answer is one whole HTTP response.
+func answer(status int, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), len(body), body)
 }
 
 // endpoint is what clients call this server.
