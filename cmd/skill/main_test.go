@@ -57,7 +57,7 @@ func build(dir string) error {
 	if runtime.GOOS == "windows" {
 		built.skill += ".exe"
 	}
-	slow := filepath.Join(built.skills, "slow")
+	slow, caller := filepath.Join(built.skills, "slow"), filepath.Join(built.skills, "caller")
 	for _, step := range []struct {
 		env  []string
 		args []string
@@ -65,6 +65,7 @@ func build(dir string) error {
 		{nil, []string{"run", "-trimpath", "./skills/build"}},
 		{nil, []string{"build", "-trimpath", "-ldflags=-s -w -X main.version=test", "-o", built.skill, "./cmd/skill"}},
 		{[]string{"GOOS=wasip1", "GOARCH=wasm"}, []string{"build", "-trimpath", "-o", filepath.Join(slow, "slow.wasm"), "./cmd/skill/testdata/slow"}},
+		{[]string{"GOOS=wasip1", "GOARCH=wasm"}, []string{"build", "-trimpath", "-buildmode=c-shared", "-o", filepath.Join(caller, "caller.wasm"), "./cmd/skill/testdata/caller"}},
 	} {
 		cmd := exec.Command("go", step.args...)
 		cmd.Dir = tree
@@ -73,8 +74,13 @@ func build(dir string) error {
 			return fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(slow, "skill.toml"), []byte(slowManifest), 0o600); err != nil {
-		return err
+	for dir, text := range map[string]string{slow: slowManifest, caller: callerManifest} {
+		if err := os.WriteFile(filepath.Join(dir, "skill.toml"), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	if out, err := exec.Command(built.skill, "build", "--no-compile", caller).CombinedOutput(); err != nil {
+		return fmt.Errorf("skill build: %w\n%s", err, out)
 	}
 	for _, name := range []string{"hello-go", "wordcount-go", "review"} {
 		if err := copyTree(filepath.Join(built.skills, name), filepath.Join(tree, "examples", name)); err != nil {
@@ -100,7 +106,18 @@ timeout = "2m"
 
 [tools.wait]
 description = "Sleep, or spin"
+task = "optional"
 input = { type = "object", properties = { ms = { type = "integer" }, spin = { type = "boolean" } } }
+`
+
+const callerManifest = `name = "caller"
+version = "0.1.0"
+description = "Calls other tools."
+runtime = "wasm"
+source = "caller.wasm"
+
+[capabilities]
+invoke = ["slow.wait"]
 `
 
 // copyTree copies what the binary is made of: no tests, and nothing that was
