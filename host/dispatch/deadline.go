@@ -50,20 +50,21 @@ func (c *deadline) begin(ctx context.Context, alarms *alarms, l manifest.Limits,
 		c.last = parent.clock.last
 		c.timeout = min(c.timeout, c.last.Sub(now))
 	}
-	hard := c.wind(ctx, alarms, now, timeoutError(l))
+	hard := c.wind(ctx, alarms, now, func() error { return timeoutError(l) })
 	unhook := context.AfterFunc(ctx, func() { c.abandon(context.Cause(ctx)) })
 	c.leave = func() { unhook() }
 	return hard
 }
 
-// wind makes the contexts, and sets the alarms that end them because of late.
-func (c *deadline) wind(ctx context.Context, alarms *alarms, now time.Time, late error) context.Context {
+// wind makes the contexts, and sets the alarms that end them for the reason that
+// late returns.
+func (c *deadline) wind(ctx context.Context, alarms *alarms, now time.Time, late func() error) context.Context {
 	hard, endHard := context.WithCancelCause(context.WithoutCancel(ctx))
 	soft, endSoft := context.WithCancelCause(hard)
 	c.alarms, c.soft, c.endSoft, c.endHard = alarms, soft, endSoft, endHard
 	c.budget = c.timeout - c.grace()
-	c.softEnds.ring = func() { endSoft(late) }
-	c.hardEnds.ring = func() { endHard(late) }
+	c.softEnds.ring = func() { endSoft(late()) }
+	c.hardEnds.ring = func() { endHard(late()) }
 	alarms.set(&c.softEnds, now.Add(c.budget))
 	alarms.set(&c.hardEnds, now.Add(c.timeout))
 	return hard
@@ -76,7 +77,9 @@ func (c *deadline) detached(ctx context.Context, alarms *alarms, b *background) 
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.timeout, c.last = b.timeout, now.Add(b.timeout)
-	hard := c.wind(ctx, alarms, now, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the job did not finish within %v", b.timeout), Hint: "limits.max_timeout in its manifest bounds it"})
+	hard := c.wind(ctx, alarms, now, func() error {
+		return &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("the job did not finish within %v", b.timeout), Hint: "limits.max_timeout in its manifest bounds it"}
+	})
 	asked := context.AfterFunc(b.soft, func() { c.ask(context.Cause(b.soft)) })
 	forced := context.AfterFunc(b.hard, func() { c.endHard(context.Cause(b.hard)) })
 	c.leave = func() { asked(); forced() }
