@@ -84,6 +84,8 @@ func TestOffers(t *testing.T) {
 	w, h := newLibrary(t)
 	for kind, want := range map[conversation.Kind][]string{
 		conversation.Resources: {`{"uri":"lib://cover","name":"cover","mimeType":"image/png","size":5}`, `{"uri":"lib://readme","name":"readme","mimeType":"text/markdown","size":9}`,
+			`{"uri":"skill://invoke-skill/SKILL.md","name":"invoke-skill","description":"How skills are found and invoked on this host.","mimeType":"text/markdown","size":287}`,
+			`{"uri":"skill://library/SKILL.md","name":"library","description":"Books.","mimeType":"text/markdown","size":57}`,
 			`{"uri":"ui://library/view","name":"view","mimeType":"text/html;profile=mcp-app","size":9}`},
 		conversation.Templates: {`{"uriTemplate":"lib://books/{id}","name":"book","mimeType":"text/plain"}`},
 		conversation.Prompts: {`{"name":"library","description":"Books.","arguments":[{"name":"arguments","description":"what the instructions are to be applied to"}]}`,
