@@ -73,13 +73,12 @@ type asks struct {
 
 // shut ends all waiting: no answer can come any more.
 func (a *asks) shut() {
-	gone := a.end()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.closed {
-		a.closed = true
-		close(gone)
+	if !a.closed && a.gone != nil {
+		close(a.gone)
 	}
+	a.closed = true
 }
 
 // end returns the channel that is closed when no answer can come any more.
@@ -89,6 +88,9 @@ func (a *asks) end() chan struct{} {
 	if a.gone == nil {
 		a.gone, a.waiting = make(chan struct{}), map[string]chan wire.Envelope{}
 		a.prefix = "skill-ask:" + rand.Text() + ":"
+		if a.closed {
+			close(a.gone)
+		}
 	}
 	return a.gone
 }
