@@ -38,7 +38,7 @@ type Options struct {
 	Issuers   []string        // the authorization servers, exactly as they call themselves
 	Audiences []string        // what a token may be for; none means Resource
 	Required  []string        // rights that every token must have
-	Offered   func() []string // rights that mean something here, to be published; nil: Required
+	Offered   func() []string // rights that mean something here, to be published beside Required; may be nil
 	Tokens    []Token         // beside those of issuers
 	Client    *http.Client    // asks the issuers; nil: one of our own
 	Now       func() time.Time

@@ -146,7 +146,7 @@ func TestMetadata(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]any{"resource": here, "authorization_servers": []any{"https://id.example.com"}, "scopes_supported": []any{"read", "write"},
+		want := map[string]any{"resource": here, "authorization_servers": []any{"https://id.example.com"}, "scopes_supported": []any{"read", "use", "write"},
 			"bearer_methods_supported": []any{"header"}, "resource_name": "skill"}
 		if w.Code != 200 || !reflect.DeepEqual(got, want) || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s: %d %v %v", path, w.Code, w.Header(), got)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // wellKnown is where RFC 9728 puts the metadata of a resource, before the
@@ -56,9 +57,11 @@ type resource struct {
 }
 
 func (d *Door) published() resource {
-	scopes := d.options.Required
+	scopes := slices.Clone(d.options.Required)
 	if d.options.Offered != nil {
-		scopes = d.options.Offered()
+		scopes = append(scopes, d.options.Offered()...)
 	}
+	slices.Sort(scopes)
+	scopes = slices.Compact(scopes)
 	return resource{d.options.Resource, d.options.Issuers, scopes, []string{"header"}, d.options.Name}
 }
