@@ -16,6 +16,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -220,22 +221,14 @@ func (h *Handler) task(v *visit) *refusal {
 	if len(ids) == 0 {
 		return nil
 	}
-	if len(ids) > 1 || len(ids[0]) > 128 || !isWord(ids[0]) {
+	if len(ids) > 1 || !taskID.MatchString(ids[0]) {
 		return bad("task_id: want one, of at most 128 letters, digits and . _ - :")
 	}
 	v.scope.Session = "task:" + ids[0]
 	return nil
 }
 
-func isWord(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-' || c == ':') {
-			return false
-		}
-	}
-	return s != ""
-}
+var taskID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
 // takeStream counts one more open stream.
 func (h *Handler) takeStream() *refusal {
