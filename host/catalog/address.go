@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,7 +33,7 @@ type address struct {
 func (s *snapshot) resolveTool(call *sdk.Call, v Viewer) (Resolved, error) {
 	switch call.Tool { // first, so that no skill can take these names
 	case InvokeSkill, "execute", "skill-engine/execute", "skill-engine.execute":
-		return s.resolveAddress(call.Args)
+		return s.resolveAddress(call.Args, v)
 	}
 	e, ok := s.names[call.Tool]
 	if name, cut := strings.CutPrefix(call.Tool, "skill-engine/"); !ok && cut {
@@ -42,7 +43,7 @@ func (s *snapshot) resolveTool(call *sdk.Call, v Viewer) (Resolved, error) {
 		return Resolved{}, s.noTool(call.Tool)
 	}
 	if e.Name == InvokeSkill && e.Skill.Home.Builtin { // by another spelling
-		return s.resolveAddress(call.Args)
+		return s.resolveAddress(call.Args, v)
 	}
 	switch by := v.Skill; {
 	case !e.Tool.Hidden:
@@ -54,7 +55,7 @@ func (s *snapshot) resolveTool(call *sdk.Call, v Viewer) (Resolved, error) {
 	return Resolved{Entry: e, Args: call.Args}, nil
 }
 
-func (s *snapshot) resolveAddress(args json.RawMessage) (Resolved, error) {
+func (s *snapshot) resolveAddress(args json.RawMessage, v Viewer) (Resolved, error) {
 	via := s.names[InvokeSkill]
 	if via == nil || !via.Skill.Home.Builtin {
 		return Resolved{}, s.noTool(InvokeSkill)
@@ -83,41 +84,44 @@ func (s *snapshot) resolveAddress(args json.RawMessage) (Resolved, error) {
 	if a.Origin != "" && a.Origin != x.skill.Home.Digest {
 		return r, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q with origin %s", a.Skill, quote(a.Origin)), Hint: "its digest is " + x.skill.Home.Digest}
 	}
-	e, err := x.pick(a.Tool)
-	if err != nil {
+	var err error
+	if r.Entry, r.fault, err = x.pick(a.Tool, v); err != nil || r.fault != nil {
 		return r, err
 	}
-	r.Entry = e
-	r.Args, err = a.args(e)
-	return r, err
+	r.Args, r.fault = a.args(r.Entry)
+	return r, nil
 }
 
 // pick chooses the tool of a skill. Without a name it is the instructions if
-// the skill has any, else its only tool.
-func (x *stock) pick(tool string) (*Entry, error) {
+// the skill has any, else the only tool that v may call. The fault is for who may
+// call the entry to read.
+func (x *stock) pick(tool string, v Viewer) (e *Entry, fault, err error) {
 	var names []string
-	var only *Entry
+	var first, any *Entry
 	for _, e := range x.entries {
 		switch {
 		case e.Hidden && tool == "":
-			return e, nil
+			return e, nil, nil
 		case e.Hidden || e.Tool.Hidden:
 			continue
 		case tool == e.Tool.Name || tool == e.Name:
-			return e, nil
+			return e, nil, nil
 		}
-		names, only = append(names, e.Tool.Name), e
+		any = cmp.Or(any, e)
+		if v.may(e) {
+			first, names = cmp.Or(first, e), append(names, e.Tool.Name)
+		}
 	}
 	skill := x.skill.Name
 	switch {
-	case tool == "" && len(names) == 1:
-		return only, nil
 	case tool == "" && len(names) > 1:
-		return nil, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("skill %q has several tools", skill), Hint: "give \"tool\": one of " + strings.Join(names, ", ")}
-	case len(names) == 0:
-		return nil, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q has no tools, only resources and prompts", skill)}
+		return first, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("skill %q has several tools", skill), Hint: "give \"tool\": one of " + strings.Join(names, ", ")}, nil
+	case tool == "" && any != nil:
+		return cmp.Or(first, any), nil, nil
+	case any == nil:
+		return nil, nil, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q has no tools, only resources and prompts", skill)}
 	}
-	return nil, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q has no tool %s", skill, quote(tool)), Hint: "its tools: " + strings.Join(names, ", ")}
+	return nil, nil, &sdk.Error{Kind: sdk.NotFound, What: fmt.Sprintf("skill %q has no tool %s", skill, quote(tool)), Hint: "its tools: " + strings.Join(names, ", ")}
 }
 
 // args returns the arguments for e: "parameters" if given, else "arguments" if

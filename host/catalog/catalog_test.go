@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -169,6 +170,9 @@ func TestResolve(t *testing.T) {
 		{"x\x00\n" + strings.Repeat("y", 200), `{}`, `not_found:`},
 	} {
 		r, err := c.Resolve(&sdk.Call{Tool: x.tool, Args: json.RawMessage(x.args)}, Viewer{})
+		if err == nil {
+			err = r.fault
+		}
 		got := ""
 		if err != nil {
 			got = fmt.Sprintf("%s: %v", sdk.KindOf(err), err)
@@ -189,6 +193,48 @@ func TestResolve(t *testing.T) {
 	e := c.Of("both")[1]
 	if e.Skill.Runtime != "instructions" || len(e.Skill.Needs.Allow) != 1 {
 		t.Errorf("the text of a skill with a module is run as %s with %v", e.Skill.Runtime, e.Skill.Needs.Allow)
+	}
+}
+
+// invoke_oracle: what an address says wrongly is told to those only who may call
+// what it names, and tools that they may not call are not told at all.
+func TestAddressTellsNothing(t *testing.T) {
+	c := filled(t, skill(t, "many", "one", "two", "three"), builtin(open(t, map[string]string{"skill.toml": `
+name = "invoke-skill"
+version = "1.0.0"
+description = "x"
+runtime = "wasm"
+source = "m"
+[tools.InvokeSkill]
+description = "x"
+`})))
+	may := func(names ...string) Viewer {
+		return Viewer{May: func(e *Entry) bool { return slices.Contains(names, e.Tool.Name) }}
+	}
+	for name, v := range map[string]struct {
+		args  string
+		by    Viewer
+		entry string
+		fault string
+	}{
+		"all":            {`{"skill_name":"many"}`, Viewer{}, "*", "one of one, three, two"},
+		"some":           {`{"skill_name":"many"}`, may("three", "two"), "*", "one of three, two"},
+		"one":            {`{"skill_name":"many"}`, may("two"), "two", ""},
+		"none":           {`{"skill_name":"many"}`, may(), "*", ""},
+		"hidden_tool":    {`{"skill_name":"many","tool":"one"}`, may("two"), "one", ""},
+		"both_arguments": {`{"skill_name":"many","tool":"one","parameters":{},"arguments":"x"}`, may(), "one", "both"},
+	} {
+		r, err := c.Resolve(&sdk.Call{Kind: sdk.CallTool, Tool: InvokeSkill, Args: json.RawMessage(v.args)}, v.by)
+		if err != nil {
+			t.Errorf("%s: %v before anybody asked the policy", name, err)
+			continue
+		}
+		if v.entry != "*" && r.Entry.Tool.Name != v.entry {
+			t.Errorf("%s: %s", name, r.Entry.Tool.Name)
+		}
+		if err := r.Check(); (err != nil) != (v.fault != "") || err != nil && !strings.Contains(err.Error(), v.fault) {
+			t.Errorf("%s: %v, want %q", name, err, v.fault)
+		}
 	}
 }
 

@@ -20,12 +20,17 @@ type Resolved struct {
 	Answer *sdk.Result     // what is known without running anything, or nil
 	MIME   string          // of a resource, as far as it is known
 
+	fault error           // of the arguments of Via
 	given json.RawMessage // what the client gave where that is not Args
 }
 
 // Check returns an error of kind Invalid unless the arguments fit: what the
-// client gave a prompt, and what its tool is given.
+// client gave a prompt or an address, and what its tool is given. It says what
+// there is: it is for who may call the Entry.
 func (r *Resolved) Check() error {
+	if r.fault != nil {
+		return r.fault
+	}
 	if r.Answer != nil {
 		return nil
 	}

@@ -151,10 +151,7 @@ func (d *Dispatcher) find(call *sdk.Call, p *policy.Policy, parent *run, job *ba
 		found.Entry, found.Args = parent.plan.Entry, call.Args
 		err = d.offered(found.Entry)
 	} else {
-		v := catalog.Viewer{Skill: parent.skill()}
-		if call.Kind != sdk.CallTool { // a tool's name means one tool
-			v.May = func(e *catalog.Entry) bool { return p.Authorize(request(e, call.Scope)).Allowed }
-		}
+		v := catalog.Viewer{Skill: parent.skill(), May: func(e *catalog.Entry) bool { return p.Authorize(request(e, call.Scope)).Allowed }}
 		found, err = d.Catalog.Resolve(call, v)
 		if err == nil {
 			err = parent.mayInvoke(found.Entry, call.Tool)

@@ -44,6 +44,11 @@ func (c *call) begin() *wire.Buffer {
 // end sends the answer, which reports flt unless that is nil.
 func (c *call) end(out *wire.Buffer, flt *wire.Fault) {
 	out.B = append(out.B, '}')
+	if b := c.via.batch; b != nil && !b.holds(len(out.B)) {
+		out.Free()
+		out, flt = wire.NewAnswer(c.msg.ID), tooLarge
+		out.B = append(flt.Append(out.B), '}')
+	}
 	c.out.End(out, flt)
 	c.leave()
 }
@@ -81,7 +86,7 @@ func (c *call) run(f func(*call)) {
 	if begin == nil {
 		begin = c.room.slots.Begin
 	}
-	if !begin(func() { f(c) }, !c.via.batch) {
+	if !begin(func() { f(c) }, c.via.batch == nil) {
 		c.fail(tooBusy("too many calls are waiting"))
 	}
 }
@@ -105,7 +110,11 @@ func (c *call) work(p *purpose) {
 		return
 	}
 	sc.Scope, sc.Client = c.scope, c.peer.Client
-	sc.Roots = c.roots.of(c)
+	var ok bool
+	if sc.Roots, ok = c.roots.of(c); !ok {
+		p.fail(c, &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled before it ran"}, &sdk.Call{})
+		return
+	}
 	if p == &tool && c.task(&sc) {
 		return
 	}

@@ -55,7 +55,7 @@ type Via struct {
 	// be run in place. nil is the Room's Slots.Begin.
 	Begin func(run func(), single bool) bool
 
-	batch bool
+	batch *batch // that it is part of, or nil
 }
 
 // Accept takes one message or an array of them, which it keeps. It calls
@@ -78,7 +78,7 @@ func (t *Conversation) Accept(body []byte, v Via) {
 		Refuse(v.Out, nil, flt)
 		return
 	}
-	v.Out, v.batch = wire.NewBatch(v.Out, len(messages)), true
+	v.Out, v.batch = wire.NewBatch(v.Out, len(messages)), &batch{}
 	for _, m := range messages {
 		t.one(m, v)
 	}
@@ -143,6 +143,10 @@ func (t *Conversation) notification(method string, m *message.Request) {
 // request takes one request through to an answer.
 func (c *call) request() {
 	t := c.Conversation
+	if flt := oversized(&c.msg); flt != nil {
+		Refuse(c.out, c.msg.ID, flt)
+		return
+	}
 	c.key = wire.IDKey(c.msg.ID)
 	c.ctx, c.stop = context.WithCancel(t.base)
 	if flt := t.calls.add(c); flt != nil {
@@ -168,7 +172,7 @@ func (c *call) identify() *wire.Fault {
 		return nil
 	}
 	c.era = message.Era{Modern: true, Server: r.server}
-	if c.via.batch {
+	if c.via.batch != nil {
 		return wire.BadRequest("this revision has no batches")
 	}
 	if k := r.met.Load(); k != nil && bytes.Equal(k.version, m.Version) &&
@@ -180,6 +184,7 @@ func (c *call) identify() *wire.Fault {
 	if flt != nil {
 		return flt
 	}
+	p = remembered(p)
 	r.met.Store(&introduction{bytes.Clone(m.Version), bytes.Clone(m.Client), bytes.Clone(m.Abilities), p})
 	c.peer = p
 	return nil

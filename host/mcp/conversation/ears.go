@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -100,6 +101,7 @@ type ears struct {
 	leave   func() // nil before and after
 	stopped bool
 	uris    map[string]struct{} // of the resources that it subscribed to
+	bytes   int                 // of those
 }
 
 // legacy begins to tell the client of changes.
@@ -167,23 +169,40 @@ func (c *call) subscribe() {
 		c.fail(wire.BadParams("uri is not a string"))
 		return
 	}
-	e := &c.ears
-	e.mu.Lock()
-	switch {
-	case c.method == "resources/unsubscribe":
-		delete(e.uris, uri)
-	case len(e.uris) >= maxSubscriptions:
-		e.mu.Unlock()
+	if len(uri) > maxURI {
+		c.fail(wire.BadParams(longURI))
+		return
+	}
+	if !c.ears.subscribe(uri, c.method == "resources/subscribe") {
 		c.fail(tooBusy("too many subscriptions"))
 		return
+	}
+	c.done()
+}
+
+var longURI = "a URI is longer than " + strconv.Itoa(maxURI) + " bytes"
+
+// subscribe notes that the client subscribes to uri, or no more. It reports
+// false if there are too many.
+func (e *ears) subscribe(uri string, begins bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, there := e.uris[uri]
+	switch {
+	case there == begins:
+	case !begins:
+		delete(e.uris, uri)
+		e.bytes -= len(uri)
+	case len(e.uris) >= maxSubscriptions || e.bytes+len(uri) > maxSubscribed:
+		return false
 	default:
 		if e.uris == nil {
 			e.uris = map[string]struct{}{}
 		}
 		e.uris[uri] = struct{}{}
+		e.bytes += len(uri)
 	}
-	e.mu.Unlock()
-	c.done()
+	return true
 }
 
 // listen tells a modern client of changes until it cancels the request, or the
@@ -200,7 +219,12 @@ func (c *call) listen() {
 		c.fail(message.NoTasks())
 		return
 	}
-	if len(p.Notifications.URIs) > maxSubscriptions || len(p.Notifications.Tasks) > maxFollowed || c.calls.count(listenMethod) > maxListens {
+	weight, ok := urisWeigh(p.Notifications.URIs)
+	if !ok {
+		c.fail(wire.BadParams(longURI))
+		return
+	}
+	if len(p.Notifications.URIs) > maxSubscriptions || weight > maxSubscribed || len(p.Notifications.Tasks) > maxFollowed || c.calls.count(listenMethod) > maxListens {
 		c.fail(tooBusy("too many subscriptions"))
 		return
 	}
@@ -209,6 +233,7 @@ func (c *call) listen() {
 		uris[u] = struct{}{}
 	}
 	p.Notifications.Tasks = c.followed(p.Notifications.Tasks)
+	c.shorten()
 	notify(c.out, message.Acknowledged(p.Notifications, c.msg.ID))
 	var mu sync.Mutex
 	over := false

@@ -74,7 +74,7 @@ func (c *call) done() { c.succeed(nil) }
 func (c *call) initialize() {
 	var p gosdk.InitializeParams
 	switch {
-	case c.via.batch:
+	case c.via.batch != nil:
 		c.fail(wire.BadRequest("initialize cannot be part of a batch"))
 		return
 	case c.legacy.Load() != nil:
@@ -93,7 +93,8 @@ func (c *call) initialize() {
 		version = v
 	}
 	c.version.Store(&version)
-	c.legacy.Store(message.Initialized(&p))
+	tellRoots(c.msg.Params, &p)
+	c.legacy.Store(remembered(message.Initialized(&p)))
 	c.succeed(func(l *wire.List) {
 		l.Text("protocolVersion", version)
 		l.Raw("capabilities", c.room.capabilities())

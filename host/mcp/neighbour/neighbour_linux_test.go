@@ -113,6 +113,52 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// sent_and_gone: a socket that its process has closed is no user's any more, and
+// the kernel's table shows root there. What it has sent is not served.
+func TestSentAndGone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	c.Close() // before anybody has accepted it
+	turned := make(chan string, 1)
+	only := Only(l, os.Getuid(), "go away", func(who string) {
+		turned <- who
+		l.Close()
+	})
+	if c, err := only.Accept(); err == nil {
+		c.Close()
+		l.Close()
+		t.Fatal("a connection of nobody was served")
+	}
+	if who := <-turned; who != errUnknown.Error() {
+		t.Errorf("turned away %s", who)
+	}
+}
+
+// Half of a connection may be closed: its owner is there.
+func TestHalfClosed(t *testing.T) {
+	address, _ := serve(t, "127.0.0.1:0", os.Getuid())
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); string(got) != "welcome" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
 func credential(uid int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 }

@@ -33,7 +33,9 @@ func owner(c net.Conn) (int, error) {
 	return 0, errUnknown
 }
 
-// find looks for the socket with those ends.
+// find looks for the socket with those ends. One that its process has closed
+// is still in the table while it says goodbye, but without an inode, and its user
+// reads as 0: that is not root, but nobody.
 func find(file, local, remote string) (int, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,7 +48,10 @@ func find(file, local, remote string) (int, error) {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		field := strings.Fields(lines.Text())
-		if len(field) > 7 && field[1] == local && field[2] == remote {
+		if len(field) > 9 && field[1] == local && field[2] == remote {
+			if field[9] == "0" {
+				return 0, errUnknown
+			}
 			return strconv.Atoi(field[7])
 		}
 	}
