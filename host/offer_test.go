@@ -15,22 +15,22 @@ import (
 	"github.com/skillhost/skill/sdk"
 )
 
-// newLibrary installs and builds the skill of testdata/library, as its author
+// newLibrary installs and builds the skill of testdata/reading, as its author
 // would, and returns a host that allows it.
 func newLibrary(t *testing.T) (*world, *Host) {
 	t.Helper()
 	w := newWorld(t)
-	dir := filepath.Join(w.home, "skills", "library")
-	manifest, err := os.ReadFile("testdata/library/skill.toml")
+	dir := filepath.Join(w.home, "skills", "reading")
+	manifest, err := os.ReadFile("testdata/reading/skill.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, "skills/library/skill.toml", string(manifest))
-	w.write(t, "skills/library/readme.md", "# Library")
-	w.write(t, "skills/library/cover.png", "\x89PNG\x00")
-	w.write(t, "skills/library/letter.md", "Dear {{who}}, {{tone}}")
-	w.write(t, "skills/library/SKILL.md", "---\nname: library\ndescription: Books.\n---\nUse $ARGUMENTS.")
-	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", filepath.Join(dir, "library.wasm"), "./testdata/library")
+	w.write(t, "skills/reading/skill.toml", string(manifest))
+	w.write(t, "skills/reading/readme.md", "# Library")
+	w.write(t, "skills/reading/cover.png", "\x89PNG\x00")
+	w.write(t, "skills/reading/letter.md", "Dear {{who}}, {{tone}}")
+	w.write(t, "skills/reading/SKILL.md", "---\nname: reading\ndescription: Books.\n---\nUse $ARGUMENTS.")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", filepath.Join(dir, "reading.wasm"), "./testdata/reading")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -39,11 +39,11 @@ func newLibrary(t *testing.T) (*world, *Host) {
 		t.Fatal(n, err)
 	}
 	h := w.open(t)
-	s, err := h.Catalog.Skill("library")
+	s, err := h.Catalog.Skill("reading")
 	if err != nil {
 		t.Fatal(err, h.Problems())
 	}
-	w.write(t, "policy.toml", fmt.Sprintf("[skills.library]\nallow = true\ndigest = %q\n", s.Home.Digest))
+	w.write(t, "policy.toml", fmt.Sprintf("[skills.reading]\nallow = true\ndigest = %q\n", s.Home.Digest))
 	eventually(t, "the policy is reloaded", func() bool { return h.Dispatcher.VisibleSkill(s, h.Scope()) })
 	return w, h
 }
@@ -85,18 +85,18 @@ func TestOffers(t *testing.T) {
 	for kind, want := range map[conversation.Kind][]string{
 		conversation.Resources: {`{"uri":"lib://cover","name":"cover","mimeType":"image/png","size":5}`, `{"uri":"lib://readme","name":"readme","mimeType":"text/markdown","size":9}`,
 			`{"uri":"skill://invoke-skill/SKILL.md","name":"invoke-skill","description":"How skills are found and invoked on this host.","mimeType":"text/markdown","size":287}`,
-			`{"uri":"skill://library/SKILL.md","name":"library","description":"Books.","mimeType":"text/markdown","size":57}`,
-			`{"uri":"ui://library/view","name":"view","mimeType":"text/html;profile=mcp-app","size":9}`},
+			`{"uri":"skill://reading/SKILL.md","name":"reading","description":"Books.","mimeType":"text/markdown","size":57}`,
+			`{"uri":"ui://reading/view","name":"view","mimeType":"text/html;profile=mcp-app","size":9}`},
 		conversation.Templates: {`{"uriTemplate":"lib://books/{id}","name":"book","mimeType":"text/plain"}`},
-		conversation.Prompts: {`{"name":"library","description":"Books.","arguments":[{"name":"arguments","description":"what the instructions are to be applied to"}]}`,
-			`{"name":"library.chat","arguments":[{"name":"who","required":true}]}`, `{"name":"library.letter","description":"A letter.","arguments":[{"name":"who","required":true}]}`},
+		conversation.Prompts: {`{"name":"reading","description":"Books.","arguments":[{"name":"arguments","description":"what the instructions are to be applied to"}]}`,
+			`{"name":"reading.chat","arguments":[{"name":"who","required":true}]}`, `{"name":"reading.letter","description":"A letter.","arguments":[{"name":"who","required":true}]}`},
 	} {
 		if got := all(t, h, kind); !slices.Equal(got, want) {
 			t.Errorf("%s:\n%s", kind, strings.Join(got, "\n"))
 		}
 	}
 	tools := strings.Join(all(t, h, conversation.Tools), "\n")
-	if strings.Contains(tools, "library.read") || !strings.Contains(tools, `"name":"library.touch"`) || !strings.Contains(tools, `"_meta":{"ui":{"resourceUri":"ui://library/view"}}`) || !strings.Contains(tools, "i.png") || strings.Contains(tools, `"hidden"`) {
+	if strings.Contains(tools, "reading.read") || !strings.Contains(tools, `"name":"reading.touch"`) || !strings.Contains(tools, `"_meta":{"ui":{"resourceUri":"ui://reading/view"}}`) || !strings.Contains(tools, "i.png") || strings.Contains(tools, `"hidden"`) {
 		t.Errorf("tools: %s", tools)
 	}
 	for _, x := range []struct {
@@ -111,17 +111,17 @@ func TestOffers(t *testing.T) {
 		{sdk.CallResource, "lib://books/missing", "", "not_found"},
 		{sdk.CallResource, "lib://books/%2e%2e", "", "invalid"},
 		{sdk.CallResource, "lib://other", "", "not_found"},
-		{sdk.CallResource, "skill://library/letter.md", "", "resource||skill://library/letter.md|text/markdown|Dear {{who}}, {{tone}}"},
-		{sdk.CallResource, "skill://library/cover.png", "", "resource||skill://library/cover.png|image/png||89504e4700"},
-		{sdk.CallResource, "skill://library/none.md", "", "not_found"},
-		{sdk.CallResource, "skill://library", "", "not_found"},
-		{sdk.CallResource, "skill://library/../library/SKILL.md", "", "invalid"},
+		{sdk.CallResource, "skill://reading/letter.md", "", "resource||skill://reading/letter.md|text/markdown|Dear {{who}}, {{tone}}"},
+		{sdk.CallResource, "skill://reading/cover.png", "", "resource||skill://reading/cover.png|image/png||89504e4700"},
+		{sdk.CallResource, "skill://reading/none.md", "", "not_found"},
+		{sdk.CallResource, "skill://reading", "", "not_found"},
+		{sdk.CallResource, "skill://reading/../reading/SKILL.md", "", "invalid"},
 		{sdk.CallResource, "skill://review/SKILL.md", "", "denied"}, // nobody has allowed it
-		{sdk.CallPrompt, "library.letter", `{"who":"{{who}}"}`, "text|user|||Dear {{who}}, {{tone}}"},
-		{sdk.CallPrompt, "library_letter", `{}`, "invalid"},
-		{sdk.CallPrompt, "library.chat", `{"who":"Ann"}`, "text|user|||I am Ann image|assistant||image/png||09 resource|user|lib://books/1|text/plain|embedded"},
-		{sdk.CallTool, "library.read", `{"uri":"lib://books/3"}`, "not_found"},
-		{sdk.CallTool, "InvokeSkill", `{"skill_name":"library","tool":"read"}`, "not_found"},
+		{sdk.CallPrompt, "reading.letter", `{"who":"{{who}}"}`, "text|user|||Dear {{who}}, {{tone}}"},
+		{sdk.CallPrompt, "reading_letter", `{}`, "invalid"},
+		{sdk.CallPrompt, "reading.chat", `{"who":"Ann"}`, "text|user|||I am Ann image|assistant||image/png||09 resource|user|lib://books/1|text/plain|embedded"},
+		{sdk.CallTool, "reading.read", `{"uri":"lib://books/3"}`, "not_found"},
+		{sdk.CallTool, "InvokeSkill", `{"skill_name":"reading","tool":"read"}`, "not_found"},
 	} {
 		r, err := ask(t, h, x.kind, x.what, x.args)
 		got := parts(r)
@@ -132,11 +132,11 @@ func TestOffers(t *testing.T) {
 			t.Errorf("%s %s %s: %s (%v), want %s", x.kind, x.what, x.args, got, err, x.want)
 		}
 	}
-	if r, err := ask(t, h, sdk.CallPrompt, "library", `{"arguments":"care"}`); err != nil || !strings.Contains(r.Content[0].Text, "Use care.") || r.Content[0].Role != "user" {
+	if r, err := ask(t, h, sdk.CallPrompt, "reading", `{"arguments":"care"}`); err != nil || !strings.Contains(r.Content[0].Text, "Use care.") || r.Content[0].Role != "user" {
 		t.Errorf("%s, %v", parts(r), err)
 	}
 	for args, want := range map[string]string{
-		`{"prompt":"library.chat","argument":{"name":"who","value":"A"},"context":{"tone":"!"}}`: `{"values":["who=A!"],"total":1,"hasMore":false}`,
+		`{"prompt":"reading.chat","argument":{"name":"who","value":"A"},"context":{"tone":"!"}}`: `{"values":["who=A!"],"total":1,"hasMore":false}`,
 		`{"uri":"lib://books/{id}","argument":{"name":"id","value":"O"}}`:                        `{"values":["one"],"total":1,"hasMore":false}`,
 	} {
 		if r, err := ask(t, h, sdk.CallCompletion, "x", args); err != nil || string(r.Structured) != want {
@@ -157,11 +157,11 @@ func TestOffers(t *testing.T) {
 
 // denyTool checks that who may not call a tool does not see what it serves.
 func denyTool(t *testing.T, w *world, h *Host) {
-	s, err := h.Catalog.Skill("library")
+	s, err := h.Catalog.Skill("reading")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, "policy.toml", fmt.Sprintf("[skills.library]\nallow = true\ndigest = %q\n[skills.library.tools.read]\nallow = false\n[skills.library.tools.\"resources.cover\"]\nallow = false\n", s.Home.Digest))
+	w.write(t, "policy.toml", fmt.Sprintf("[skills.reading]\nallow = true\ndigest = %q\n[skills.reading.tools.read]\nallow = false\n[skills.reading.tools.\"resources.cover\"]\nallow = false\n", s.Home.Digest))
 	eventually(t, "the template is gone", func() bool { return len(all(t, h, conversation.Templates)) == 0 })
 	if got := strings.Join(all(t, h, conversation.Resources), ""); strings.Contains(got, "cover") || !strings.Contains(got, "readme") {
 		t.Errorf("resources: %s", got)
@@ -191,14 +191,14 @@ func TestAnnounced(t *testing.T) {
 	}
 	other := h.Scope()
 	other.Caller = "other"
-	s, err := h.Catalog.Skill("library")
+	s, err := h.Catalog.Skill("reading")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, "policy.toml", fmt.Sprintf("[skills.library]\nallow = true\ndigest = %q\n[callers.other]\ntools.deny = [\"library.*\"]\n", s.Home.Digest))
+	w.write(t, "policy.toml", fmt.Sprintf("[skills.reading]\nallow = true\ndigest = %q\n[callers.other]\ntools.deny = [\"reading.*\"]\n", s.Home.Digest))
 	eventually(t, "the other caller sees nothing of it", func() bool { return !h.Dispatcher.VisibleSkill(s, other) })
 	mine, others := hear(h.Scope()), hear(other)
-	if _, err := ask(t, h, sdk.CallTool, "library.touch", "{}"); err != nil {
+	if _, err := ask(t, h, sdk.CallTool, "reading.touch", "{}"); err != nil {
 		t.Fatal(err)
 	}
 	next := func(heard chan conversation.Change) conversation.Change {

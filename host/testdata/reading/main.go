@@ -59,6 +59,6 @@ var _ = guest.Tool("touch", "Changes a book", func(c *guest.Call, _ nothing) (st
 		return "", err
 	}
 	return "touched", c.Announce("resources")
-}, guest.Icon{Src: "https://example.com/i.png"}, guest.Meta{"ui": map[string]any{"resourceUri": "ui://library/view"}})
+}, guest.Icon{Src: "https://example.com/i.png"}, guest.Meta{"ui": map[string]any{"resourceUri": "ui://reading/view"}})
 
 func main() {}
