@@ -107,7 +107,12 @@ func (g *gate) origin(v *visit) *refusal {
 	r := v.r
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
-		return nil
+		// A page's GET has no Origin when it does not read the answer; the browser
+		// still says where it comes from (W3C Fetch Metadata).
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "none", "same-origin":
+			return nil
+		}
 	}
 	if len(origins) == 1 && slices.ContainsFunc(g.o.Origins, func(o string) bool { return strings.EqualFold(o, origins[0]) }) {
 		out := v.w.Header()
@@ -178,13 +183,23 @@ func (g *gate) caller(v *visit) *refusal {
 		}
 		v.scope.Caller, v.scope.Rights = caller, rights
 	}
-	if g.o.Rate <= 0 {
+	return g.charge(v, 1)
+}
+
+// charge counts n messages against the caller's rate.
+func (g *gate) charge(v *visit, n int) *refusal {
+	if g.o.Rate <= 0 || n == 0 {
 		return nil
 	}
-	wait := g.delay(v)
+	turn := g.limiter(v).ReserveN(time.Now(), n)
+	if !turn.OK() {
+		return &refusal{status: http.StatusTooManyRequests, what: "limit", why: "the batch has more messages than may come at once"}
+	}
+	wait := turn.Delay()
 	if wait == 0 {
 		return nil
 	}
+	turn.Cancel()
 	return &refusal{status: http.StatusTooManyRequests, what: "limit", why: "too many requests", retry: wait}
 }
 
@@ -201,33 +216,32 @@ func (g *gate) stranger(err error) *refusal {
 	return &refusal{status: no.Status, what: what, why: no.Error(), challenge: no.Challenge, retry: no.Retry}
 }
 
-// delay returns how long the caller has to wait, and takes its turn if that is
-// not at all.
-func (g *gate) delay(v *visit) time.Duration {
+// limiter returns that of the caller. Callers for whom there is no room share one.
+func (g *gate) limiter(v *visit) *rate.Limiter {
 	key := v.scope.Caller
 	if g.o.Authenticate == nil { // all have the same name
 		key = head.Name(v.r.RemoteAddr)
 	}
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	l := g.limiters[key]
-	if l == nil {
-		if len(g.limiters) >= maxLimiters {
-			for k, l := range g.limiters {
-				if l.Tokens() >= float64(l.Burst()) { // as good as new
-					delete(g.limiters, k)
-				}
+	if l == nil && len(g.limiters) >= maxLimiters {
+		for k, l := range g.limiters {
+			if l.Tokens() >= float64(l.Burst()) { // as good as new
+				delete(g.limiters, k)
 			}
 		}
-		l = rate.NewLimiter(rate.Limit(g.o.Rate), g.o.Burst)
-		if len(g.limiters) < maxLimiters {
-			g.limiters[key] = l
+		if len(g.limiters) >= maxLimiters {
+			key = crowd
+			l = g.limiters[key]
 		}
 	}
-	g.mu.Unlock()
-	turn := l.Reserve()
-	wait := turn.Delay()
-	if wait > 0 {
-		turn.Cancel()
+	if l == nil {
+		l = rate.NewLimiter(rate.Limit(g.o.Rate), g.o.Burst)
+		g.limiters[key] = l
 	}
-	return wait
+	return l
 }
+
+// crowd is the name of those who share a limiter, and nobody's own.
+const crowd = ""

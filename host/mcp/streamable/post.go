@@ -103,6 +103,9 @@ func (h *Handler) batch(v *visit, body []byte) *refusal {
 	if len(messages) == 0 {
 		return bad("empty batch")
 	}
+	if no := h.gate.charge(v, len(messages)-1); no != nil { // one was counted
+		return no
+	}
 	asks := false
 	for _, m := range messages {
 		var e wire.Envelope

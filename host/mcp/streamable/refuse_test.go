@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -236,6 +237,68 @@ func TestRate(t *testing.T) {
 	}
 	if r := s.post(ping, "Authorization: bob"); r.status != 200 {
 		t.Errorf("another caller: %+v", r)
+	}
+}
+
+// no_cors_get: a page of another site cannot open a session by a GET, which has
+// no Origin.
+func TestGetOfAnotherSite(t *testing.T) {
+	s := serve(t, Options{})
+	for site, want := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200, "": 200} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "GET", strings.TrimSuffix(s.url, "/mcp")+"/sse", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		if site != "" {
+			r.Header.Set("Sec-Fetch-Site", site)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%q: %d, want %d", site, resp.StatusCode, want)
+		}
+	}
+}
+
+// batch_evades_rate: each message of a batch counts.
+func TestRateOfBatches(t *testing.T) {
+	s := serve(t, Options{Rate: 0.01, Burst: 4, Authenticate: func(r *http.Request) (string, string, error) { return r.Header.Get("Authorization"), "", nil }})
+	batch := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat(ping+",", n), ",") + "]" }
+	isError(t, s.post(batch(6), "Authorization: ada"), 429, -32000, "more messages than may come at once")
+	if r := s.post(strings.Replace(batch(2), `"id":1`, `"id":2`, 1), "Authorization: bob"); r.status != 200 {
+		t.Errorf("%+v", r)
+	}
+	isError(t, s.post(batch(3), "Authorization: bob"), 429, -32000, "too many requests")
+}
+
+// limiters_full: a caller for whom there is no room is not without a limit.
+func TestRateOfTheCrowd(t *testing.T) {
+	g := new(gate)
+	g.init(&Options{Rate: 0.01, Burst: 1, Authenticate: func(*http.Request) (string, string, error) { return "", "", nil }})
+	visitor := func(name string) *visit {
+		v := &visit{r: httptest.NewRequest("POST", "/mcp", nil)}
+		v.scope.Caller = name
+		return v
+	}
+	for i := range maxLimiters {
+		if no := g.charge(visitor(fmt.Sprint(i)), 1); no != nil {
+			t.Fatal(i, no)
+		}
+	}
+	if no := g.charge(visitor("a"), 1); no != nil {
+		t.Errorf("the first of the crowd: %+v", no)
+	}
+	if no := g.charge(visitor("b"), 1); no == nil || no.status != 429 {
+		t.Errorf("the second of the crowd: %+v", no)
+	}
+	if len(g.limiters) > maxLimiters+1 {
+		t.Errorf("%d limiters", len(g.limiters))
 	}
 }
 
