@@ -23,10 +23,11 @@ const (
 	Env        Kind = "env"
 	Secrets    Kind = "secrets"
 	Invoke     Kind = "invoke"
+	Client     Kind = "client"
 )
 
 // Kinds lists every Kind, in the order in which they are documented.
-var Kinds = []Kind{Network, Filesystem, Exec, Env, Secrets, Invoke}
+var Kinds = []Kind{Network, Filesystem, Exec, Env, Secrets, Invoke, Client}
 
 // A Verb is what is done to a thing. Every kind but Filesystem has one verb.
 type Verb string
@@ -39,6 +40,7 @@ const (
 	Run     Verb = "run"     // exec
 	Use     Verb = "use"     // secrets
 	Call    Verb = "call"    // invoke
+	Ask     Verb = "ask"     // client
 )
 
 // Verbs lists the verbs of k.
@@ -56,6 +58,8 @@ func Verbs(k Kind) []Verb {
 		return []Verb{Use}
 	case Invoke:
 		return []Verb{Call}
+	case Client:
+		return []Verb{Ask}
 	}
 	return nil
 }
@@ -108,7 +112,7 @@ func (c Capability) Entry() string {
 type Access struct {
 	Kind   Kind
 	Verb   Verb
-	Target string // Filesystem: a real, clean slash path, or "${tmp}/…"; Network: Net.String(); Exec, Env, Secrets, Invoke: a name as the lists spell it
+	Target string // Filesystem: a real, clean slash path, or "${tmp}/…"; Network: Net.String(); all others: a name as the lists spell it
 	Net    *Net   // Network only
 }
 
@@ -152,9 +156,11 @@ func Parse(kind Kind, entry string, pos Pos) (Capability, error) {
 		if !validTool(entry) {
 			err = fmt.Errorf("want a tool such as \"ReadImage\" or \"hello.greet\", or \"hello.*\"")
 		}
+	case Client:
+		err = c.parseClient(entry)
 	default:
 		return Capability{}, &sdk.Error{Kind: sdk.Invalid, Op: "capability.Parse", What: fmt.Sprintf("unknown kind %q", kind),
-			Hint: "known kinds: network, filesystem, exec, env, secrets, invoke"}
+			Hint: "known kinds: network, filesystem, exec, env, secrets, invoke, client"}
 	}
 	if err != nil {
 		return Capability{}, &sdk.Error{Kind: sdk.Invalid, Op: "capability.Parse", What: fmt.Sprintf("%s entry %q: %v", kind, entry, err)}
@@ -273,7 +279,7 @@ func (a *Access) fault() string {
 		if a.Net == nil || !a.Net.wellFormed() {
 			return "the host or port is not well-formed"
 		}
-	case Exec, Env, Secrets, Invoke:
+	case Exec, Env, Secrets, Invoke, Client:
 		if a.Target == "" {
 			return "the name is empty"
 		}

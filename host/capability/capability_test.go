@@ -74,6 +74,7 @@ func TestRefusalNamesTheLine(t *testing.T) {
 		{net("http", "b.com", 8080, "GET"), `network.connect GET http://b.com:8080 (refused by manifest skill.toml:12; to allow it, write in [capabilities]: network = ["GET https://api.x.com", "b.com", "http://b.com:8080"])`},
 		{net("tcp", "[2001:db8::1]", 22, ""), `network.connect tcp://[2001:db8::1]:22 (refused by manifest skill.toml:12; to allow it, write in [capabilities]: network = ["GET https://api.x.com", "b.com", "tcp://[2001:db8::1]:22"])`},
 		{Access{Kind: Env, Verb: Read, Target: "HOME"}, `env.read HOME (refused by manifest skill.toml:12; to allow it, add to [capabilities]: env = ["HOME"])`},
+		{Access{Kind: Client, Verb: Ask, Target: "sampling"}, `client.ask sampling (refused by manifest skill.toml:12; to allow it, add to [capabilities]: client = ["sampling"])`},
 	}
 	g := NewGrant([]Layer{manifest}, nil)
 	for _, tt := range tests {
@@ -204,6 +205,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		Env:        "LANG",
 		Secrets:    "GITHUB_TOKEN",
 		Invoke:     "*|hello.*|hello.greet|a/b/*",
+		Client:     "sampling|roots",
 	} {
 		for _, c := range parseAll(t, kind, entries) {
 			again, err := Parse(kind, c.Entry(), c.Pos)
@@ -381,7 +383,7 @@ func BenchmarkCheck(b *testing.B) {
 
 func FuzzParse(f *testing.F) {
 	for _, k := range Kinds {
-		for _, s := range []string{"read:/data", "write:${tmp}/x?", "*.example.com", "GET,HEAD https://x.com:8443", "tcp://10.0.0.0/8", "[::1]:80", "*", "git", "/usr/bin/jq", "hello.*", "read:/a/../b"} {
+		for _, s := range []string{"read:/data", "write:${tmp}/x?", "*.example.com", "GET,HEAD https://x.com:8443", "tcp://10.0.0.0/8", "[::1]:80", "*", "git", "/usr/bin/jq", "hello.*", "sampling", "read:/a/../b"} {
 			f.Add(string(k), s)
 		}
 	}

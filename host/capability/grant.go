@@ -28,6 +28,12 @@ type Layer struct {
 	Allow  Set
 	Deny   Set
 
+	// Pushed says that a skill has laid the layer over a session. It cannot name
+	// the private home of a process, and so takes writing there away where it
+	// speaks of writing. Why is what it says to whoever is refused.
+	Pushed bool
+	Why    string
+
 	written Set  // Allow before Bind; nil if it was not bound
 	vars    Vars // of Bind
 }
@@ -225,6 +231,9 @@ func (o objection) refuse(a *Access) *sdk.Error {
 	if pos.File != "" {
 		e.Hint += " " + pos.String()
 	}
+	if o.layer.Why != "" {
+		e.Hint += ", which says " + Quote(o.layer.Why)
+	}
 	if o.deny != nil {
 		e.Hint += ": denied by " + Quote(o.deny.Entry())
 		if n := o.deny.net; n != nil && n.host != "" && a.Net != nil && a.Net.IP.IsValid() {
@@ -232,7 +241,8 @@ func (o objection) refuse(a *Access) *sdk.Error {
 		}
 	} else if entry, ok := o.layer.suggest(a); ok && o.layer.Table != "" {
 		var said bool
-		d.Allow, said = o.layer.line(a.Kind, entry.Entry())
+		d.Entry = entry.Entry()
+		d.Allow, said = o.layer.line(a.Kind, d.Entry)
 		do := "add to"
 		if said {
 			do = "write in"

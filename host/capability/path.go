@@ -143,8 +143,9 @@ type Vars struct {
 // names (architecture 8.2: layer entries are resolved once). realpath resolves
 // links and reports whether the path exists; Bind asks it about ${tmp} never.
 // An allowed path that does not exist is an error unless it was written with
-// "?", which leaves it out. In the layer "call" it is always left out, without
-// a word: an error would tell a caller what exists where it may not look. A denied one is kept twice: as it is written, and
+// "?", which leaves it out. In the layer "call" and in those that skills
+// push it is always left out, without a word: an error would tell a caller what
+// exists where it may not look. A denied one is kept twice: as it is written, and
 // with the part of it that exists resolved.
 func (l Layer) Bind(v Vars, realpath func(string) (string, error)) (Layer, error) {
 	var err error
@@ -152,7 +153,7 @@ func (l Layer) Bind(v Vars, realpath func(string) (string, error)) (Layer, error
 		l.written = l.Allow
 	}
 	l.vars = v
-	called := l.Name == "call"
+	called := l.Name == "call" || l.Pushed
 	if l.Allow, err = l.Allow.bind(v, realpath, false, called); err != nil {
 		return Layer{}, err
 	}

@@ -247,6 +247,13 @@ func TestParseRefuses(t *testing.T) {
 		{"invoke_two_wildcards", Invoke, "hello.**"},
 		{"invoke_dots", Invoke, "hello..*"},
 		{"invoke_only_dot", Invoke, ".*"},
+		{"client_empty", Client, ""},
+		{"client_every", Client, "*"},
+		{"client_unknown", Client, "elicitation"},
+		{"client_of_the_user", Client, "form"},
+		{"client_case", Client, "Sampling"},
+		{"client_method", Client, "sampling/createMessage"},
+		{"client_two", Client, "sampling,roots"},
 		{"kind_unknown", "everything", "x"},
 		{"kind_empty", "", "x"},
 	}
@@ -266,7 +273,7 @@ func TestParseRefuses(t *testing.T) {
 // A malformed access passes nothing, however wide the grant.
 func TestMalformedAccess(t *testing.T) {
 	l := Layer{Name: "manifest", Closed: true}
-	for kind, entries := range map[Kind]string{Network: "*|http://*|0.0.0.0/0|::/0", Filesystem: "write:/", Invoke: "*", Exec: "git", Env: "LANG", Secrets: "A"} {
+	for kind, entries := range map[Kind]string{Network: "*|http://*|0.0.0.0/0|::/0", Filesystem: "write:/", Invoke: "*", Exec: "git", Env: "LANG", Secrets: "A", Client: "sampling|roots"} {
 		l.Allow = append(l.Allow, parseAll(t, kind, entries)...)
 	}
 	g := NewGrant([]Layer{l}, nil)
@@ -287,6 +294,9 @@ func TestMalformedAccess(t *testing.T) {
 		"net_ip_mapped":      {Kind: Network, Verb: Connect, Net: &Net{Scheme: "https", IP: mapped, Port: 443}},
 		"net_ip_zoned":       {Kind: Network, Verb: Connect, Net: &Net{Scheme: "https", IP: zoned, Port: 443}},
 		"invoke_empty":       {Kind: Invoke, Verb: Call},
+		"client_empty":       {Kind: Client, Verb: Ask},
+		"client_unknown":     {Kind: Client, Verb: Ask, Target: "anything"},
+		"client_other_verb":  {Kind: Client, Verb: Call, Target: "sampling"},
 	} {
 		if err := g.Check(a); sdk.KindOf(err) != sdk.Denied {
 			t.Errorf("%s passes: %v", name, err)
@@ -370,7 +380,7 @@ func TestDanger(t *testing.T) {
 		{Filesystem, "write:${home}", "write:${home}"}, {Filesystem, "read:${home}", "read:${home}"}, {Filesystem, "write:${home}/x", ""}, {Filesystem, "write:${workspace}", ""}, {Exec, "*", "exec:*"},
 		{Exec, "sh", "exec:sh"}, {Exec, "/bin/bash", "exec:bash"}, {Exec, "python3.12", "exec:python3.12"}, {Exec, "PowerShell.exe", "exec:PowerShell.exe"},
 		{Exec, "env", "exec:env"}, {Exec, "git", ""}, {Exec, "/usr/bin/jq", ""}, {Exec, "7", ""},
-		{Invoke, "*", "invoke:*"}, {Invoke, "hello.*", ""}, {Env, "HOME", ""}, {Secrets, "A", ""},
+		{Invoke, "*", "invoke:*"}, {Invoke, "hello.*", ""}, {Env, "HOME", ""}, {Secrets, "A", ""}, {Client, "sampling", ""}, {Client, "roots", ""},
 	}
 	for _, tt := range tests {
 		if got := parseAll(t, tt.kind, tt.entry)[0].Danger(); got != tt.want {

@@ -146,7 +146,7 @@ func TestSchemaChecks(t *testing.T) {
 	}
 	for _, text := range []string{
 		"[skill.a]\nallow = true", "[skills.a]\nalow = true", "[skills.a]\nallow = \"yes\"", "[skills.A]\nallow = true", "[skills.a]\ndigest = \"sha256:12\"",
-		"[defaults.capabilities]\nnetworks = []", "[defaults.deny]\nfilesystem = [\"/data\"]", "[defaults.tools]\nallow = []", "[defaults.tools]\ndeny = [\"hel*\"]",
+		"[defaults.capabilities]\nnetworks = []", "[skills.a.capabilities]\nclient = [\"form\"]", "[defaults.deny]\nclient = true", "[defaults.deny]\nfilesystem = [\"/data\"]", "[defaults.tools]\nallow = []", "[defaults.tools]\ndeny = [\"hel*\"]",
 		"[callers.\"local:*\"]\nallow = true", "[callers.\"right:\"]\nallow = true", "[callers.\"right:a b\"]\nallow = true", "[callers.\"right:a*\"]\nallow = true", "[callers.x.skills]\nallow = [\"a.b\"]", "[callers.x.tools]\nallow = [\"*.b\"]", "[secrets.A]\nsource = \"store\"", "[secrets.A]\nsource = \"keyring\"\nhosts = [\"x.com\"]",
 		"[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nformat = \"Bearer\"", "[dangerous]\nallow = [\"all\"]",
 	} {

@@ -9,6 +9,10 @@ import (
 
 // A skill that is allowed for one run must not take away what is denied, even
 // if the file is gone by then.
+func allows(p *Policy, skill string) bool {
+	return p.Authorize(Request{Caller: "local:bob", Skill: skill, Digest: digestA, Tool: "x"}).Allowed
+}
+
 func TestAllowingKeepsDenials(t *testing.T) {
 	p, err := Read("policy.toml", []byte("[skills.run-command]\nallow = false\n"))
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package policy decides. It reads policy.toml, the operator's word on which
-// skills, tools and callers may do what, keeps the current snapshot of it, and
-// edits it without disturbing what a person wrote. Authorize is a pure
-// function of the operator's rules and the request: no clock, no files, no
-// network. It does not know what manifests say beyond the request, how calls
-// run, or where the values of secrets come from.
+// Package policy decides. It reads the text of policy.toml, the operator's word on
+// which skills, tools and callers may do what, and edits it without disturbing
+// what a person wrote. It is pure: no clock, no files, no network. Authorize is a
+// function of the operator's rules and the request. It does not know what
+// manifests say beyond the request, how calls run, or where the values of secrets
+// come from.
 //
 // docs/policy.md documents the file.
 package policy
@@ -119,7 +119,8 @@ type SecretBinding struct {
 	Name   string
 	Source SecretSource
 	Hosts  capability.Set
-	Header string // "" leaves it to the manifest
+	Header string // "" leaves it to the manifest, unless Query says it
+	Query  string // or the parameter of the URL that carries it
 	Format string // "" leaves it to the manifest
 	Pos    capability.Pos
 }

@@ -158,7 +158,7 @@ func TestReadRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"unknown_table", "[skill.hello]\nallow = true", `policy.toml:1: unknown key "skill" at the top level (did you mean "skills"? known here: callers, dangerous, defaults, secrets, skills)`},
 		{"unknown_key", "[skills.hello]\nalow = true", `policy.toml:2: unknown key "alow" in [skills.hello] (did you mean "allow"? known here: allow, capabilities, dangerous, deny, digest, sandbox, tools)`},
-		{"unknown_kind", "[defaults.deny]\nnetworks = []", `policy.toml:2: unknown key "networks" in [defaults.deny] (did you mean "network"? known here: env, exec, filesystem, invoke, network, secrets)`},
+		{"unknown_kind", "[defaults.deny]\nnetworks = []", `policy.toml:2: unknown key "networks" in [defaults.deny] (did you mean "network"? known here: client, env, exec, filesystem, invoke, network, secrets)`},
 		{"twice", "[skills.hello]\nallow = true\n[skills.hello]\nallow = false", `policy.toml:3`},
 		{"not_bool", "[skills.hello]\nallow = \"yes\"", `policy.toml:2: skills.hello.allow: want true or false, found a string`},
 		{"skill_name", "[skills.\"../x\"]\nallow = true", `policy.toml:1: skills.../x: bad skill name "../x" (a skill's name has lower-case letters, digits and single hyphens)`},
@@ -189,6 +189,8 @@ func TestReadRefuses(t *testing.T) {
 		{"secret_all_hosts", "[secrets.A]\nsource = \"store\"\nhosts = [\"*\"]", `a secret may not go to "*"`},
 		{"secret_plaintext", "[secrets.A]\nsource = \"store\"\nhosts = [\"http://x.com\"]", `secrets are sent over https only`},
 		{"secret_header", "[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nheader = \"A: b\"", `policy.toml:4: secrets.A.header: bad header name`},
+		{"secret_query", "[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nquery = \"a&b\"", `policy.toml:4: secrets.A.query: bad parameter "a&b"`},
+		{"secret_query_and_header", "[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nquery = \"a\"\nheader = \"A\"", `policy.toml:4: secrets.A.query`},
 		{"secret_format", "[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nformat = \"Bearer\"", `want one "{}" for the value`},
 		{"secret_format_crlf", "[secrets.A]\nsource = \"store\"\nhosts = [\"x.com\"]\nformat = \"{}\\r\\nX: y\"", `bad format`},
 		{"secret_name", "[secrets.\"A B\"]\nsource = \"store\"\nhosts = [\"x.com\"]", `bad name "A B"`},
@@ -197,6 +199,8 @@ func TestReadRefuses(t *testing.T) {
 		{"sandbox_not_text", "[skills.a]\nsandbox = false", `policy.toml:2: skills.a.sandbox: want a string`},
 		{"sandbox_of_tool", "[skills.a.tools.b]\nsandbox = \"none\"", `policy.toml:2: unknown key "sandbox" in [skills.a.tools.b]`},
 		{"sandbox_of_caller", "[callers.x]\nsandbox = \"none\"", `policy.toml:2: unknown key "sandbox" in [callers.x]`},
+		{"client_unknown", "[defaults.deny]\nclient = [\"sampling\", \"model\"]", `policy.toml:2: defaults.deny.client: client entry "model" (want "sampling", "roots" or "callback")`},
+		{"client_is_not_dangerous", "[dangerous]\nallow = [\"client:sampling\"]", `unknown word "client:sampling"`},
 		{"not_toml", "allow everything", `policy.toml:1`},
 	}
 	for _, tt := range tests {
@@ -218,6 +222,9 @@ func TestSecret(t *testing.T) {
 	b, ok := p.Secret("GITHUB_TOKEN")
 	if !ok || b.Source != (SecretSource{"env", "GH"}) || b.Header != "Authorization" || b.Format != "Bearer {}" || len(b.Hosts) != 1 || b.Hosts[0].Pattern != "api.github.com" || b.Pos.Line != 1 {
 		t.Errorf("%+v, %v", b, ok)
+	}
+	if b, _ := read(t, "[secrets.Q]\nsource = \"store\"\nhosts = [\"x.com\"]\nquery = \"api_key\"").Secret("Q"); b.Query != "api_key" || b.Header != "" {
+		t.Errorf("Q is %+v", b)
 	}
 	if b, _ := p.Secret("F"); b.Source != (SecretSource{"file", "/run/secrets/f"}) {
 		t.Errorf("%+v", b)

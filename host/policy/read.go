@@ -41,6 +41,7 @@ type grantDoc struct {
 	Env        []string `toml:"env"`
 	Secrets    []string `toml:"secrets"`
 	Invoke     []string `toml:"invoke"`
+	Client     []string `toml:"client"`
 }
 
 type skillDoc struct {
@@ -76,6 +77,7 @@ type secretDoc struct {
 	Source string   `toml:"source"`
 	Hosts  []string `toml:"hosts"`
 	Header string   `toml:"header"`
+	Query  string   `toml:"query"`
 	Format string   `toml:"format"`
 }
 
@@ -318,7 +320,7 @@ type kindList struct {
 
 func (g *grantDoc) lists() []kindList {
 	return []kindList{{capability.Network, g.Network}, {capability.Filesystem, g.Filesystem}, {capability.Exec, g.Exec},
-		{capability.Env, g.Env}, {capability.Secrets, g.Secrets}, {capability.Invoke, g.Invoke}}
+		{capability.Env, g.Env}, {capability.Secrets, g.Secrets}, {capability.Invoke, g.Invoke}, {capability.Client, g.Client}}
 }
 
 func (r *reader) entries(path []string, k kindList) (capability.Set, error) {

@@ -10,8 +10,9 @@ import (
 )
 
 var (
-	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, 5.6.2
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerName    = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, 5.6.2
+	parameterName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	envName       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 func (r *reader) secrets() error {
@@ -20,7 +21,7 @@ func (r *reader) secrets() error {
 		if _, err := capability.Parse(capability.Secrets, name, capability.Pos{}); err != nil {
 			return r.invalid(path, fmt.Sprintf("bad name %q", name), `want letters, digits, "_", "-" and ".", such as GITHUB_TOKEN`)
 		}
-		b := SecretBinding{Name: name, Header: in.Header, Format: in.Format, Pos: r.doc.Pos(path...)}
+		b := SecretBinding{Name: name, Header: in.Header, Query: in.Query, Format: in.Format, Pos: r.doc.Pos(path...)}
 		var ok bool
 		if b.Source, ok = parseSource(in.Source); !ok {
 			return r.invalid(at(path, "source"), fmt.Sprintf("bad source %q", in.Source), `want "env:VARIABLE", "file:/absolute/path" or "store"`)
@@ -31,6 +32,9 @@ func (r *reader) secrets() error {
 		}
 		if in.Header != "" && !headerName.MatchString(in.Header) {
 			return r.invalid(at(path, "header"), fmt.Sprintf("bad header name %q", in.Header), `want for example "Authorization"`)
+		}
+		if in.Query != "" && (in.Header != "" || !parameterName.MatchString(in.Query)) {
+			return r.invalid(at(path, "query"), fmt.Sprintf("bad parameter %q", in.Query), `want a name such as "api_key", and no header beside it`)
 		}
 		if in.Format != "" && (strings.Count(in.Format, "{}") != 1 || strings.ContainsFunc(in.Format, func(c rune) bool { return c < ' ' || c == 0x7f })) {
 			return r.invalid(at(path, "format"), fmt.Sprintf("bad format %q", in.Format), `want one "{}" for the value, as in "Bearer {}"`)

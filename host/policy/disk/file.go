@@ -1,4 +1,7 @@
-package policy
+// Package disk keeps the operator's policy: it reads the file if nobody else can
+// have written it, reads it again when it changes, and replaces it whole. It does
+// not know what the rules mean.
+package disk
 
 import (
 	"errors"
@@ -8,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/host/tomlfile"
 	"github.com/skillhost/skill/sdk"
 )
@@ -17,7 +21,7 @@ import (
 // shipped, all others are refused. A file that others may write is refused,
 // because it would not be the operator's word; so is a link that leads nowhere,
 // because whoever made it has said something.
-func Load(path string) (*Policy, error) {
+func Load(path string) (*policy.Policy, error) {
 	p, err := load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return p, err
@@ -25,11 +29,11 @@ func Load(path string) (*Policy, error) {
 	if _, linked := os.Lstat(path); linked == nil {
 		return nil, err
 	}
-	return Read(path, nil)
+	return policy.Read(path, nil)
 }
 
 // load is Load of what exists: otherwise the error is fs.ErrNotExist.
-func load(path string) (*Policy, error) {
+func load(path string) (*policy.Policy, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for a writer
 		return nil, &sdk.Error{Kind: sdk.Invalid, Op: path, What: "not a regular file"}
 	}
@@ -45,12 +49,12 @@ func load(path string) (*Policy, error) {
 	if err != nil {
 		return nil, unavailable(path, "cannot be read", err)
 	}
-	return Read(path, data)
+	return policy.Read(path, data)
 }
 
-// WriteFile replaces the file at path by data, whole or not at all, readable
+// Write replaces the file at path by data, whole or not at all, readable
 // by its owner only. If path is a link, the file that it leads to is replaced.
-func WriteFile(path string, data []byte) (err error) {
+func Write(path string, data []byte) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}

@@ -1,6 +1,6 @@
 //go:build !unix && !windows
 
-package policy
+package disk
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package policy
+package disk
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -25,17 +26,17 @@ const (
 // An Event says what became of a change of the policy file.
 type Event struct {
 	Path    string
-	Policy  *Policy // the snapshot in force now
-	Missing bool    // the file is gone, which changes nothing: Err says so
-	Err     error   // the change was rejected, and the old snapshot stays in force
+	Policy  *policy.Policy // the snapshot in force now
+	Missing bool           // the file is gone, which changes nothing: Err says so
+	Err     error          // the change was rejected, and the old snapshot stays in force
 }
 
-// A Source is a policy file and the current snapshot of it. Snapshots are
+// A File is a policy file and the current snapshot of it. Snapshots are
 // replaced whole: a call keeps the one that it began with.
-type Source struct {
+type File struct {
 	path    string
 	notify  func(Event)
-	current atomic.Pointer[Policy]
+	current atomic.Pointer[policy.Policy]
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 	seen    stamp // of the text in force or rejected last; used by the watching goroutine only
@@ -45,15 +46,15 @@ type Source struct {
 // It fails if the file is broken: a host must not start under rules that are
 // not the operator's. notify, if not nil, is told of every later change, one
 // at a time; it must not call Close.
-func Watch(path string, notify func(Event)) (*Source, error) {
-	s := &Source{path: path, notify: notify, seen: stampOf(path)}
+func Watch(path string, notify func(Event)) (*File, error) {
+	f := &File{path: path, notify: notify, seen: stampOf(path)}
 	p, err := Load(path)
 	if err != nil {
 		return nil, err
 	}
-	s.current.Store(p)
+	f.current.Store(p)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.stop = cancel
+	f.stop = cancel
 	// The directory is watched, because editors replace files. If it cannot
 	// be, looking at the file has to do.
 	var notices chan fsnotify.Event
@@ -63,26 +64,26 @@ func Watch(path string, notify func(Event)) (*Source, error) {
 			notices = watcher.Events
 		}
 	}
-	s.done.Go(func() {
+	f.done.Go(func() {
 		if watcher != nil {
 			defer watcher.Close()
 		}
-		s.watch(ctx, notices, watcher)
+		f.watch(ctx, notices, watcher)
 	})
-	return s, nil
+	return f, nil
 }
 
 // Policy returns the current snapshot.
-func (s *Source) Policy() *Policy { return s.current.Load() }
+func (f *File) Policy() *policy.Policy { return f.current.Load() }
 
 // Close stops watching. The snapshot stays in force.
-func (s *Source) Close() error {
-	s.stop()
-	s.done.Wait()
+func (f *File) Close() error {
+	f.stop()
+	f.done.Wait()
 	return nil
 }
 
-func (s *Source) watch(ctx context.Context, notices <-chan fsnotify.Event, watcher *fsnotify.Watcher) {
+func (f *File) watch(ctx context.Context, notices <-chan fsnotify.Event, watcher *fsnotify.Watcher) {
 	var errs <-chan error
 	if watcher != nil {
 		errs = watcher.Errors
@@ -103,23 +104,23 @@ func (s *Source) watch(ctx context.Context, notices <-chan fsnotify.Event, watch
 			}
 		case <-poll.C:
 		}
-		if now, ok := s.settled(ctx); ok {
-			s.reload(now)
+		if now, ok := f.settled(ctx); ok {
+			f.reload(now)
 		}
 	}
 }
 
 // settled reports whether the file has changed since it was read last, once it
 // stays as it is for a while: half a file would be a policy with fewer rules.
-func (s *Source) settled(ctx context.Context) (stamp, bool) {
-	now := stampOf(s.path)
-	for !now.same(s.seen) {
+func (f *File) settled(ctx context.Context) (stamp, bool) {
+	now := stampOf(f.path)
+	for !now.same(f.seen) {
 		select {
 		case <-ctx.Done():
 			return stamp{}, false
 		case <-time.After(settle):
 		}
-		again := stampOf(s.path)
+		again := stampOf(f.path)
 		if again.same(now) {
 			return now, true
 		}
@@ -129,23 +130,23 @@ func (s *Source) settled(ctx context.Context) (stamp, bool) {
 }
 
 // reload reads the file, whose stamp was now before that.
-func (s *Source) reload(now stamp) {
-	s.seen = now
-	e := Event{Path: s.path}
-	switch p, err := load(s.path); {
+func (f *File) reload(now stamp) {
+	f.seen = now
+	e := Event{Path: f.path}
+	switch p, err := load(f.path); {
 	case err == nil:
-		s.current.Store(p)
+		f.current.Store(p)
 	case errors.Is(err, fs.ErrNotExist):
 		// Nobody takes a rule back by taking the file away: it may be moved,
 		// not mounted or removed by mistake, and denials would go with it.
 		e.Missing = true
-		e.Err = &sdk.Error{Kind: sdk.NotFound, Op: s.path, What: "the policy file is gone", Err: fs.ErrNotExist, Hint: "put it back; an empty file takes all rules back"}
+		e.Err = &sdk.Error{Kind: sdk.NotFound, Op: f.path, What: "the policy file is gone", Err: fs.ErrNotExist, Hint: "put it back; an empty file takes all rules back"}
 	default:
 		e.Err = err
 	}
-	e.Policy = s.current.Load()
-	if s.notify != nil {
-		s.notify(e)
+	e.Policy = f.current.Load()
+	if f.notify != nil {
+		f.notify(e)
 	}
 }
 

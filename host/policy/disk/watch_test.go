@@ -1,4 +1,4 @@
-package policy
+package disk
 
 import (
 	"errors"
@@ -9,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/skillhost/skill/host/policy"
 	"github.com/skillhost/skill/sdk"
 )
+
+var digestA = "sha256:" + strings.Repeat("a", 64)
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
@@ -19,8 +22,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func allows(p *Policy, skill string) bool {
-	return p.Authorize(Request{Caller: "local:bob", Skill: skill, Digest: digestA, Tool: "x"}).Allowed
+func allows(p *policy.Policy, skill string) bool {
+	return p.Authorize(policy.Request{Caller: "local:bob", Skill: skill, Digest: digestA, Tool: "x"}).Allowed
 }
 
 const allowHello = "[skills.hello]\nallow = true\ndigest = \"*\"\n"
@@ -31,7 +34,7 @@ func TestLoad(t *testing.T) {
 	if err != nil || allows(p, "hello") {
 		t.Fatalf("no file: %v", err)
 	}
-	if d := p.Authorize(Request{Skill: "hello"}); d.Pos.File != path {
+	if d := p.Authorize(policy.Request{Skill: "hello"}); d.Pos.File != path {
 		t.Errorf("the refusal does not say which file would allow: %+v", d)
 	}
 	write(t, path, allowHello)
@@ -81,11 +84,11 @@ func TestLoadDistrusts(t *testing.T) {
 	}
 }
 
-func TestWriteFile(t *testing.T) {
+func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "dir")
 	path := filepath.Join(dir, "policy.toml")
 	for _, text := range []string{"# one\n", "# two\n"} {
-		if err := WriteFile(path, []byte(text)); err != nil {
+		if err := Write(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(path)
@@ -103,14 +106,14 @@ func TestWriteFile(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if err := WriteFile(filepath.Join(path, "x"), nil); sdk.KindOf(err) != sdk.Unavailable {
+	if err := Write(filepath.Join(path, "x"), nil); sdk.KindOf(err) != sdk.Unavailable {
 		t.Errorf("below a file: %v", err)
 	}
 	link := filepath.Join(dir, "link.toml")
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip("no links here:", err)
 	}
-	if err := WriteFile(link, []byte("# three\n")); err != nil {
+	if err := Write(link, []byte("# three\n")); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := os.ReadFile(path); string(got) != "# three\n" {
@@ -188,7 +191,7 @@ func TestWatchPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := WriteFile(path, []byte(allowHello)); err != nil {
+	if err := Write(path, []byte(allowHello)); err != nil {
 		t.Fatal(err)
 	}
 	if e := <-events; e.Err != nil || !allows(s.Policy(), "hello") {
@@ -199,7 +202,7 @@ func TestWatchPolls(t *testing.T) {
 // A policy that vanishes, or cannot be looked at, while the host runs must not
 // set free what it denies: built-in skills need no word of the operator's.
 func TestVanishedPolicyKeepsDenying(t *testing.T) {
-	builtin := Request{Caller: "local:bob", Skill: "run-command", Digest: digestA, Builtin: true, Tool: "x"}
+	builtin := policy.Request{Caller: "local:bob", Skill: "run-command", Digest: digestA, Builtin: true, Tool: "x"}
 	const forbids = "[skills.run-command]\nallow = false\n"
 	vanish := map[string]func(dir, path string) error{
 		"removed":         func(_, path string) error { return os.Remove(path) },
@@ -217,7 +220,7 @@ func TestVanishedPolicyKeepsDenying(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "skill")
 			path := filepath.Join(dir, "policy.toml")
-			if err := WriteFile(path, []byte(forbids)); err != nil {
+			if err := Write(path, []byte(forbids)); err != nil {
 				t.Fatal(err)
 			}
 			events := make(chan Event, 16)
