@@ -19,6 +19,7 @@ const (
 	TypeRefuse Type = "refuse" // a call was refused before it ran
 	TypeAccess Type = "access" // a guest touched or tried to touch something
 	TypeEnd    Type = "end"    // a call ended
+	TypeAnswer Type = "answer" // a user answered a tool's question beside the client
 	TypePolicy Type = "policy" // the operator's policy changed, or a change was rejected
 	TypeClose  Type = "close"  // the file's last line
 )
@@ -47,7 +48,7 @@ type Event struct {
 	Params   []byte        // JSON of the arguments as they came; sanitised before it is written
 	Duration time.Duration // of the call
 	Bytes    int64         // of the result
-	Note     string        // policy, boot
+	Note     string        // policy, boot, answer
 }
 
 // A Log keeps Events. When Append returns nil the record is with the kernel

@@ -49,8 +49,9 @@ type File struct {
 	boot    bootID
 	chain   journal.Chain
 	seg     *journal.Segment
-	running int   // calls started and not ended
-	broken  error // why no call may start any more
+	behind  chan error // how the file before this one got to the disk; nil if that is known
+	running int        // calls started and not ended
+	broken  error      // why no call may start any more
 	closed  bool
 }
 
@@ -208,7 +209,7 @@ func (f *File) Append(ctx context.Context, e Event) error {
 		if err := ctx.Err(); err != nil {
 			return &sdk.Error{Kind: sdk.Canceled, Op: opAppend, What: "the call is over", Err: err}
 		}
-	case TypeRefuse, TypeAccess, TypeEnd, TypePolicy:
+	case TypeRefuse, TypeAccess, TypeEnd, TypeAnswer, TypePolicy:
 	default:
 		return &sdk.Error{Kind: sdk.Internal, Op: opAppend, What: fmt.Sprintf("type %q is not for callers", e.Type)}
 	}
@@ -240,6 +241,9 @@ func (f *File) write(t Type, body []byte) (int64, error) {
 	now := f.opts.Now()
 	if f.chain.NewSecond(now) && f.broken == nil {
 		f.broken = f.seg.Intact()
+		if len(f.behind) > 0 {
+			f.settle()
+		}
 	}
 	if starts && f.broken != nil {
 		return 0, f.refusal()
@@ -317,9 +321,28 @@ func (f *File) rotate(now time.Time) {
 		f.broken = seg.Put(line)
 		f.chain.Advance(line)
 	}
-	if err := old.Finish(); f.broken == nil {
+	f.settle()
+	f.behind = make(chan error, 1)
+	done := f.behind
+	finish := func() { done <- old.Finish() }
+	if f.opts.Durability == "disk" {
+		finish()
+		f.settle()
+	} else { // no record waits for the disk
+		go finish()
+	}
+}
+
+// settle waits until the file before the current one is on disk, and takes note
+// if it is not.
+func (f *File) settle() {
+	if f.behind == nil {
+		return
+	}
+	if err := <-f.behind; f.broken == nil {
 		f.broken = err
 	}
+	f.behind = nil
 }
 
 // flush brings every record so far to disk and says up to which. A file that
@@ -350,7 +373,12 @@ func (f *File) Close() error {
 	}
 	_, err := f.write(TypeClose, closing(""))
 	f.closed = true
-	if ferr := f.seg.Finish(); ferr != nil {
+	ferr := f.seg.Finish()
+	if f.behind != nil {
+		ferr = errors.Join(ferr, <-f.behind)
+		f.behind = nil
+	}
+	if ferr != nil {
 		f.broken = ferr
 		if err == nil {
 			err = unavailable("audit.Close", fmt.Sprintf("file %q", f.path()), ferr)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/skillhost/skill/host/audit/journal"
+	"github.com/skillhost/skill/sdk"
 )
 
 func median(d []time.Duration) time.Duration {
@@ -275,6 +276,49 @@ func TestRotation(t *testing.T) {
 	}
 	if r := verify(t, dir); classes(r) == "" || r.Intact() {
 		t.Errorf("a part is gone: %+v", r.Problems)
+	}
+}
+
+// A file that does not get to the disk when the next one has begun ends the log
+// like any other loss: at once or, since nobody waits for it, soon.
+func TestRotationFailsToSync(t *testing.T) {
+	for _, durability := range []string{"kernel", "disk"} {
+		at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		f := open(t, Options{Dir: logDir(t), MaxSize: 16 << 10, Durability: durability, Now: func() time.Time { return at }})
+		appendAll(t, f, call("1")...)
+		if err := f.seg.File.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		for n := 0; err == nil && n < 100_000; n++ {
+			if f.boot.part > 1 {
+				at = at.Add(time.Second) // it is looked at once a second
+				time.Sleep(time.Millisecond)
+			}
+			err = f.Append(bg, call(fmt.Sprint(n))[0])
+		}
+		if sdk.KindOf(err) != sdk.Unavailable {
+			t.Errorf("%s: %v", durability, err)
+		}
+		if err := f.Append(bg, call("2")[0]); sdk.KindOf(err) != sdk.Unavailable {
+			t.Errorf("%s: a call goes on: %v", durability, err)
+		}
+	}
+}
+
+// Close waits for the file before the last one, and tells that it failed.
+func TestCloseAfterRotationFails(t *testing.T) {
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	f := open(t, Options{Dir: logDir(t), MaxSize: 16 << 10, Now: func() time.Time { return at }})
+	if err := f.seg.File.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for n := 0; err == nil && f.boot.part == 1; n++ {
+		err = f.Append(bg, call(fmt.Sprint(n))[0])
+	}
+	if err := f.Close(); sdk.KindOf(err) != sdk.Unavailable {
+		t.Error(err)
 	}
 }
 

@@ -76,6 +76,7 @@ func (r *run) see(a capability.Access, err error) {
 	if err != nil {
 		describe(&e, err)
 		r.remember(err)
+		r.refusedByLaid(err)
 	}
 	// An access that cannot be recorded still has its call's start on record,
 	// and the failure latches: the next call is refused.
@@ -115,17 +116,32 @@ func (r *run) explainDenials(result sdk.Result, err error) (sdk.Result, error) {
 		return result, err
 	}
 	var text strings.Builder
+	var last *sdk.Error
 	for _, d := range denials {
-		fmt.Fprintf(&text, "denied: %s\n", d.Error())
+		if !errors.As(err, &last) || last != d { // it says so itself
+			fmt.Fprintf(&text, "denied: %s%s\n", d.Error(), r.command(d))
+		}
 	}
 	told := strings.TrimSpace(text.String())
 	switch {
+	case told == "":
 	case err == nil && result.Failed:
 		result.Content = append(result.Content, sdk.Content{Type: sdk.TypeText, Text: told})
 	case sdk.KindOf(err) == sdk.Guest || sdk.KindOf(err) == sdk.Denied: // why it failed, it knows best; this may be why
 		return result, &sdk.Error{Kind: sdk.KindOf(err), What: err.Error() + "\n" + told, Denial: denials[0].Denial}
 	}
 	return result, err
+}
+
+// command returns how the operator would allow by a command what they have not
+// allowed, for those who do not edit files.
+func (r *run) command(d *sdk.Error) string {
+	name := r.plan.Entry.Skill.Name
+	if d.Denial == nil || d.Denial.Entry == "" || d.Denial.Capability != string(capability.Network)+"."+string(capability.Connect) ||
+		!strings.Contains(d.Hint, "[skills."+capability.QuoteKey(name)+".capabilities]") {
+		return "" // it is not this list that refuses
+	}
+	return fmt.Sprintf("; or run: skill allow %s --network '%s'", name, d.Denial.Entry)
 }
 
 func (r *run) accessEvent(x row) audit.Event {

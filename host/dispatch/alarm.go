@@ -20,9 +20,12 @@ type alarms struct {
 // An alarm is one time to ring at. It belongs to one alarms.
 type alarm struct {
 	at   time.Time
-	ring func()
+	of   ringer
 	slot int // in the queue, from 1; 0 if it is not set
 }
+
+// A ringer is told that the time of its alarm has come.
+type ringer interface{ ring() }
 
 // set makes x ring at at, also if it was set for another time.
 func (a *alarms) set(x *alarm, at time.Time) {
@@ -65,18 +68,18 @@ func (a *alarms) arm() {
 
 // due rings all alarms whose time has come.
 func (a *alarms) due() {
-	var ring []func()
+	var ring []ringer
 	a.mu.Lock()
 	a.armed = time.Time{}
 	for now := time.Now(); len(a.queue) > 0 && !a.queue[0].at.After(now); {
 		x := a.queue[0]
 		heap.Pop(&a.queue)
-		ring = append(ring, x.ring)
+		ring = append(ring, x.of)
 	}
 	a.arm()
 	a.mu.Unlock()
-	for _, f := range ring {
-		f()
+	for _, r := range ring {
+		r.ring()
 	}
 }
 

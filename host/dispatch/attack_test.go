@@ -80,13 +80,6 @@ func TestInvokeByAddress(t *testing.T) {
 	}
 }
 
-// TestNarrowTwice: the last of two lists must not undo the first.
-func TestNarrowTwice(t *testing.T) {
-	if l, err := callLayer([]byte(`{"filesystem":[],"filesystem":["write:/srv"]}`)); err == nil {
-		t.Errorf("narrow_duplicate: read as %v", l.Allow)
-	}
-}
-
 // TestInvokeDeniedBySpelling: a deny list holds however it spells a tool.
 func TestInvokeDeniedBySpelling(t *testing.T) {
 	for _, entry := range []string{"guest.t", "guest_t", "guest__t", "guest/t", "guest.*"} {

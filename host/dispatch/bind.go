@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/policy"
-	"github.com/skillhost/skill/host/schema"
+	"github.com/skillhost/skill/host/session"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -35,6 +34,7 @@ type boundKey struct {
 // bound is the outcome of authorising and binding, good or bad.
 type bound struct {
 	layers  []capability.Layer
+	skill   string // name@version
 	level   string // native runtimes: the least confinement
 	mayGrow bool   // a path that was allowed with "?" may come to exist
 }
@@ -66,7 +66,7 @@ func (d *Dispatcher) bind(p *policy.Policy, e, via *catalog.Entry, scope sdk.Sco
 }
 
 func (d *Dispatcher) layers(p *policy.Policy, e, via *catalog.Entry, scope sdk.Scope) (*bound, error) {
-	b := new(bound)
+	b := &bound{skill: e.Skill.Name + "@" + e.Skill.Version}
 	if via != nil {
 		if err := p.Authorize(request(via, scope)).Err(); err != nil {
 			return b, err
@@ -150,7 +150,7 @@ func (d *Dispatcher) vars(e *catalog.Entry, scope sdk.Scope) capability.Vars {
 // tool passes on no more than it has.
 func (p *Plan) narrow(d *Dispatcher, parent *run) error {
 	if len(p.Call.Narrow) > 0 {
-		l, err := callLayer(p.Call.Narrow)
+		l, err := session.Narrowing(p.Call.Narrow)
 		if err != nil {
 			return err
 		}
@@ -184,48 +184,4 @@ func same(a, b capability.Layer) bool {
 
 func sameSet(a, b capability.Set) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-// unambiguous refuses what two readers could read differently, such as a kind
-// that is given twice.
-var unambiguous = func() *schema.Schema {
-	s, err := schema.Compile(nil)
-	if err != nil { // a constant: cannot happen
-		panic(err)
-	}
-	return s
-}()
-
-// callLayer reads the narrowing that a caller asks for with its call: an
-// object from kinds to lists of entries, as in the manifest's [capabilities].
-func callLayer(raw json.RawMessage) (capability.Layer, error) {
-	l := capability.Layer{Name: "call", Pos: capability.Pos{File: "the call's own narrowing"}}
-	var lists map[capability.Kind][]string
-	if err := unambiguous.Check(raw); err != nil {
-		return l, err
-	}
-	if err := json.Unmarshal(raw, &lists); err != nil {
-		return l, &sdk.Error{Kind: sdk.Invalid, What: "narrowing", Err: err, Hint: `want for example {"filesystem": ["read:/data"], "network": []}`}
-	}
-	for _, kind := range capability.Kinds {
-		entries, ok := lists[kind]
-		if !ok {
-			continue
-		}
-		delete(lists, kind)
-		for _, v := range capability.Verbs(kind) {
-			l.Speaks = append(l.Speaks, capability.Topic{Kind: kind, Verb: v})
-		}
-		for _, entry := range entries {
-			c, err := capability.Parse(kind, entry, l.Pos)
-			if err != nil {
-				return l, err
-			}
-			l.Allow = append(l.Allow, c)
-		}
-	}
-	for kind := range lists {
-		return l, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("narrowing: unknown kind %q", kind)}
-	}
-	return l, nil
 }

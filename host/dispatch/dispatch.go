@@ -18,7 +18,9 @@ import (
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/ops"
 	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/session"
 	"github.com/skillhost/skill/host/tasks"
+	"github.com/skillhost/skill/host/tasks/timer"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -33,18 +35,21 @@ type Dispatcher struct {
 	Programs Programs
 	Audit    audit.Log
 	Ops      *ops.Table
-	Tasks    *tasks.Tasks // background jobs and output; nil keeps none
+	Tasks    *tasks.Tasks    // background jobs and output; nil keeps none
+	Timers   *timer.Timers   // what comes back to a session later; nil keeps none
+	Laid     *session.Layers // what skills lay over sessions; nil: no skill may
 	Sealer   *Sealer
 	Secrets  func(*policy.Policy, *manifest.Skill) egress.Secrets
-	Hidden   func(*policy.Policy) capability.Layer     // what no tool may read: the sources of secrets; nil hides nothing
-	Offers   func() string                             // the level of confinement that this machine runs native skills at; nil: what is required of it
-	Changed  func(*manifest.Skill, Change)             // is told what a running tool announces; nil: announcing is refused
-	Owner    func(*manifest.Skill) string              // whose state a skill's is; nil means its name
-	TmpRoot  func() (string, error)                    // where private temporary directories are made
-	Realpath func(string) (string, error)              // resolves links; fails if the path does not exist
-	Home     string                                    // the user's home directory, or "": real, with slashes
-	Account  string                                    // that of the user's account, likewise
-	Env      func(name string) (value string, ok bool) // the host's environment
+	Hidden   func(*policy.Policy) capability.Layer          // what no tool may read: the sources of secrets; nil hides nothing
+	Offers   func() string                                  // the level of confinement that this machine runs native skills at; nil: what is required of it
+	Changed  func(*manifest.Skill, Change)                  // is told what a running tool announces; nil: announcing is refused
+	Owner    func(*manifest.Skill) string                   // whose state a skill's is; nil means its name
+	TmpRoot  func() (string, error)                         // where private temporary directories are made
+	Realpath func(string) (string, error)                   // resolves links; fails if the path does not exist
+	Home     string                                         // the user's home directory, or "": real, with slashes
+	Account  string                                         // that of the user's account, likewise
+	Env      func(name string) (value string, ok bool)      // the host's environment
+	Settings func(*manifest.Skill) (json.RawMessage, error) // what the operator set for a skill, checked; nil: nothing
 
 	state state
 }
@@ -83,11 +88,11 @@ func (d *Dispatcher) call(ctx context.Context, call *sdk.Call, parent *run, emit
 	if err != nil {
 		return sdk.Result{}, r.refuse(ctx, err)
 	}
-	leave, err := d.enter(ctx, &r)
+	slot, err := d.enter(ctx, &r)
 	if err != nil {
 		return sdk.Result{}, r.refuse(ctx, err)
 	}
-	defer leave()
+	defer func() { <-slot }()
 	if err := r.replan(); err != nil { // it may have waited long
 		return sdk.Result{}, r.refuse(ctx, err)
 	}
@@ -111,9 +116,12 @@ type Plan struct {
 	Layers []capability.Layer
 	Level  string // native runtimes: the least confinement
 	policy *policy.Policy
-	known  *sdk.Result // that needs no run, or nil
-	mime   string      // of the resource that is read
+	skill  string         // name@version
+	laid   *session.Stack // what skills have laid over the session
+	known  *sdk.Result    // that needs no run, or nil
+	mime   string         // of the resource that is read
 	answer answered
+	set    json.RawMessage // what the operator set for the skill
 }
 
 // Plan decides call without running anything: the call's tool, its arguments'
@@ -131,12 +139,20 @@ func (d *Dispatcher) plan(call *sdk.Call, parent *run, job *background) (Plan, e
 		return p, err
 	}
 	b, err := d.bind(p.policy, p.Entry, p.Via, call.Scope)
-	p.Layers, p.Level = b.layers, b.level
+	p.Layers, p.Level, p.skill = b.layers, b.level, b.skill
 	if err != nil {
+		return p, err
+	}
+	if err := p.lay(d); err != nil {
 		return p, err
 	}
 	if err := p.narrow(d, parent); err != nil {
 		return p, err
+	}
+	if p.known == nil && d.Settings != nil {
+		if p.set, err = d.Settings(p.Entry.Skill); err != nil {
+			return p, err
+		}
 	}
 	// After the policy, so that who may not call a tool learns nothing of it.
 	if err := found.Check(); err != nil {
@@ -186,7 +202,12 @@ func (d *Dispatcher) VisibleSkill(s *manifest.Skill, scope sdk.Scope) bool {
 // arguments.
 func (d *Dispatcher) Layers(e *catalog.Entry, scope sdk.Scope) ([]capability.Layer, error) {
 	b, err := d.bind(d.Policy(), e, nil, scope)
-	return b.layers, err
+	if err != nil {
+		return b.layers, err
+	}
+	p := Plan{Call: &sdk.Call{Scope: scope}, Entry: e, Layers: b.layers}
+	err = p.lay(d)
+	return p.Layers, err
 }
 
 func request(e *catalog.Entry, scope sdk.Scope) policy.Request {

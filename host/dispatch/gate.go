@@ -58,10 +58,11 @@ func (g *gate) admit(s *manifest.Skill) error {
 // holds one, and tools that invoke each other may wait for each other.
 const nestedWait = 2 * time.Second
 
-// enter waits for a slot of the call's skill. A call that a tool of the same
-// skill makes, however far above, takes its ancestor's, which can lend it to one
-// at a time: waiting for another slot could be waiting for oneself.
-func (d *Dispatcher) enter(ctx context.Context, r *run) (leave func(), err error) {
+// enter waits for a slot of the call's skill, which is given back by receiving
+// from it. A call that a tool of the same skill makes, however far above, takes
+// its ancestor's, which can lend it to one at a time: waiting for another slot
+// could be waiting for oneself.
+func (d *Dispatcher) enter(ctx context.Context, r *run) (slot chan struct{}, err error) {
 	s := r.plan.Entry.Skill
 	g := d.gate(s)
 	if err := g.admit(s); err != nil {
@@ -77,10 +78,9 @@ func (d *Dispatcher) enter(ctx context.Context, r *run) (leave func(), err error
 			break
 		}
 	}
-	leave = func() { <-slots }
 	select {
 	case slots <- struct{}{}:
-		return leave, nil
+		return slots, nil
 	default:
 	}
 	if g.waiting.Add(1) > maxWaiting {
@@ -96,7 +96,7 @@ func (d *Dispatcher) enter(ctx context.Context, r *run) (leave func(), err error
 	}
 	select {
 	case slots <- struct{}{}:
-		return leave, nil
+		return slots, nil
 	case <-tooLong:
 		return nil, &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("all slots of skill %q are taken; tools that invoke each other may be waiting for each other", s.Name), Hint: "limits.concurrency in " + s.Home.File}
 	case <-ctx.Done():
@@ -144,5 +144,6 @@ func (c *callIDs) next() string {
 		rand.Read(b[:])
 		c.boot = hex.EncodeToString(b[:]) + "-"
 	})
-	return c.boot + strconv.FormatUint(c.n.Add(1), 10)
+	var id [40]byte
+	return string(strconv.AppendUint(append(id[:0], c.boot...), c.n.Add(1), 10))
 }

@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/egress"
@@ -167,7 +168,7 @@ func houseOf(t testing.TB, text string) *house {
 		Ops: ops.New(ops.Deps{Store: h.store, Broker: egress.New(egress.Options{})}), Sealer: &Sealer{Store: h.store},
 		Secrets: func(*policy.Policy, *manifest.Skill) egress.Secrets { return nil }, TmpRoot: func() (string, error) { return filepath.Join(root, "tmp"), nil },
 		Realpath: filepath.EvalSymlinks, Env: func(name string) (string, bool) { return "value of " + name, true },
-		Tasks: tasks.New(tasks.Options{Store: h.store, Dir: filepath.Join(root, "tasks"), Boot: func() (string, error) { return "b1", nil }, Alive: func(string) (bool, error) { return true, nil }}),
+		Tasks: tasks.New(tasks.Options{Store: h.store, Dir: filepath.Join(root, "tasks"), Boots: boot.New(func() (string, error) { return "b1", nil }, func(string) (bool, error) { return true, nil })}),
 	}
 	t.Cleanup(func() {
 		if err := h.Tasks.Close(); err != nil {

@@ -85,7 +85,7 @@ func (r *run) startJob(ctx context.Context, s ops.JobStart) (tasks.Job, time.Dur
 	if err != nil {
 		return tasks.Job{}, 0, job.refuse(ctx, err)
 	}
-	job.job, job.output = b, b.running.Output()
+	job.job, job.asked.output = b, b.running.Output()
 	if err := job.start(ctx); err != nil {
 		b.running.Discard()
 		return tasks.Job{}, 0, err
@@ -151,11 +151,4 @@ func hushed(err error) string {
 		return e.What + ": " + e.Err.Error()
 	}
 	return e.What
-}
-
-// endOutput ends what a call has written: it stays if the call has linked to it.
-func (r *run) endOutput(err error) {
-	if r.output != nil {
-		r.output.End(tasks.End{TimedOut: r.late, Killed: sdk.KindOf(err) == sdk.Canceled || r.clock.revocation() != nil})
-	}
 }

@@ -15,11 +15,8 @@ import (
 	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/host/capability"
 	"github.com/skillhost/skill/host/catalog"
-	"github.com/skillhost/skill/host/egress"
 	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/host/manifest"
-	"github.com/skillhost/skill/host/ops"
-	"github.com/skillhost/skill/host/tasks"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -35,8 +32,8 @@ type run struct {
 	grant  capability.Grant // of the job that runs
 	nested chan struct{}    // of lend
 	job    *background      // of a run that is a job
-	output *tasks.Output    // nil if nobody keeps it
-	late   bool             // the guest was out of time when it ended
+	asked  asked
+	late   bool // the guest was out of time when it ended
 	touched
 	tmp private
 }
@@ -58,7 +55,10 @@ func (r *run) event(t audit.Type) audit.Event {
 		e.Parent = r.parent.id
 	}
 	if x := r.plan.Entry; x != nil {
-		e.Skill, e.Digest, e.Runtime, e.Tool = x.Skill.Name+"@"+x.Skill.Version, x.Skill.Home.Digest, x.Skill.Runtime, x.Name
+		e.Skill, e.Digest, e.Runtime, e.Tool = r.plan.skill, x.Skill.Home.Digest, x.Skill.Runtime, x.Name
+		if e.Skill == "" { // refused before it was bound
+			e.Skill = x.Skill.Name + "@" + x.Skill.Version
+		}
 	}
 	return e
 }
@@ -82,8 +82,10 @@ func (r *run) start(ctx context.Context) error {
 	if level := r.confined(); level != "" {
 		e.Level += "/" + level
 	}
-	if r.job != nil {
-		e.Note = r.job.note()
+	for _, note := range []string{r.job.note(), r.plan.heard()} {
+		if note != "" {
+			e.Note = strings.TrimPrefix(e.Note+", "+note, ", ")
+		}
 	}
 	if err := r.d.Audit.Append(ctx, e); err != nil {
 		return &sdk.Error{Kind: sdk.Unavailable, What: "the call was refused because it cannot be recorded", Err: err, Hint: "see skill doctor"}
@@ -120,7 +122,10 @@ func (r *run) end(ctx context.Context, result sdk.Result, err error) (sdk.Result
 	if lost := r.d.Audit.Append(context.WithoutCancel(ctx), e); lost != nil {
 		return sdk.Result{}, &sdk.Error{Kind: sdk.Unavailable, What: "the call ran, but its end could not be recorded; it may have had its effect", Err: lost}
 	}
-	return result, err
+	if err != nil {
+		return result, err
+	}
+	return r.answerAddress(result) // after the record, which is the same for every way to the tool
 }
 
 // describe puts err into e.
@@ -157,6 +162,7 @@ func (r *run) execute(ctx context.Context) (result sdk.Result, err error) {
 		}
 	}()
 	result, err = program.Run(hard, job)
+	r.failedByLaid(result, err)
 	r.late = r.clock.out()
 	if why := r.clock.revocation(); why != nil { // whatever the guest has made of it
 		return sdk.Result{}, why
@@ -183,7 +189,7 @@ func (r *run) begin(ctx context.Context) (hard context.Context) {
 	if r.job != nil {
 		return r.clock.detached(ctx, &r.d.state.alarms, r.job)
 	}
-	return r.clock.begin(ctx, &r.d.state.alarms, r.plan.Entry.Tool.Limits, r.parent)
+	return r.clock.begin(ctx, &r.d.state.alarms, &r.plan.Entry.Tool.Limits, r.parent)
 }
 
 // work is what the executor is given.
@@ -191,25 +197,18 @@ func (r *run) work() executor.Job {
 	p := &r.plan
 	grant := capability.NewGrant(p.Layers, r.see).WithLive(r.live)
 	r.grant = grant
-	if r.output == nil && r.d.Tasks != nil {
-		r.output = r.d.Tasks.Output(tasks.Spec{Owner: r.taskOwner(), By: r.id})
-	}
 	return executor.Job{
 		Input: sdk.Input{
-			Tool: p.Entry.Tool.Name, Args: p.Args, Call: r.id, Scope: p.Call.Scope, Client: p.Call.Client,
-			Env: r.d.env(grant, p.Layers), Timeout: r.clock.budget, Answers: p.answer.answers, State: p.answer.state, Job: r.job.id(),
+			Tool: p.Entry.Tool.Name, Args: p.Args, Call: r.id, Scope: p.Call.Scope, Client: abilities(p.Call.Client, grant),
+			Env: r.d.env(grant, p.Layers), Timeout: r.clock.budget, Answers: p.answer.answers, State: p.answer.state, Job: r.job.id(), Settings: p.set,
 		},
 		Grant:  grant,
 		Limits: p.Entry.Tool.Limits,
 		Level:  p.Level,
 		Dirs:   executor.Dirs{Workspace: p.Call.Scope.Workspace, Skill: skillDir(p.Entry), Tmp: r.makeTmp},
-		Soft:   r.clock.soft,
-		Ops: r.d.Ops.Bind(ops.Binding{
-			Grant: grant, Scope: p.Call.Scope, Skill: r.d.owner(p.Entry.Skill), Limits: p.Entry.Tool.Limits,
-			Secrets: func() egress.Secrets { return r.d.Secrets(r.d.Policy(), p.Entry.Skill) }, Live: r.alive, Invoke: r.invoke,
-			Jobs: r.d.Tasks, StartJob: r.startJob, Output: r.output, Announce: r.announce,
-		}),
-		Emit: r.event2caller,
+		Soft:   &r.clock.soft,
+		Ops:    (*asker)(r),
+		Emit:   r.event2caller,
 	}
 }
 
@@ -233,10 +232,11 @@ func (d *Dispatcher) owner(s *manifest.Skill) string {
 // skillDir is the skill's directory as capabilities name it.
 func skillDir(e *catalog.Entry) string { return filepath.ToSlash(e.Skill.Home.Dir) }
 
-// replan decides anew if the policy has changed since the plan was made: a call
-// that waited must not run under rules that are gone.
+// replan decides anew if the policy, or what lies over the session, has changed
+// since the plan was made: a call that waited must not run under rules that are
+// gone.
 func (r *run) replan() error {
-	if r.d.Policy() == r.plan.policy {
+	if r.d.Policy() == r.plan.policy && !r.relaid() {
 		return nil
 	}
 	if r.parent != nil {

@@ -39,6 +39,11 @@ type Sealer struct {
 	Store store.Store
 	Now   func() time.Time // nil means time.Now
 
+	// Process is the session of calls that have none of a transport. What is sealed
+	// in it can be opened in that of another host of the user: to a client without
+	// a session all hosts are one.
+	Process string
+
 	mu   sync.Mutex
 	aead cipher.AEAD
 }
@@ -47,7 +52,8 @@ type Sealer struct {
 // are in it, because nothing else of the call is kept while a person thinks.
 type sealed struct {
 	Scope     sdk.Scope               `json:"scope"`
-	Skill     string                  `json:"skill"` // digest
+	Process   bool                    `json:"process,omitempty"` // the session is a host's process, not one of a transport
+	Skill     string                  `json:"skill"`             // digest
 	Tool      string                  `json:"tool"`
 	Args      [32]byte                `json:"args"`
 	Round     int                     `json:"round"`
@@ -90,11 +96,14 @@ func (d *Dispatcher) sealQuestions(r *run, res sdk.Result) (sdk.Result, error) {
 			return sdk.Result{}, &sdk.Error{Kind: sdk.Guest, What: fmt.Sprintf("question %q has no valid schema", id), Err: errors.New(err.Error())}
 		}
 	}
+	if err := r.mayAsk(res.Questions); err != nil {
+		return sdk.Result{}, err
+	}
 	nonce := make([]byte, 16)
 	rand.Read(nonce)
 	p := &r.plan
 	state, err := d.Sealer.seal(sealed{
-		Scope: p.Call.Scope, Skill: p.Entry.Skill.Home.Digest, Tool: p.asked(), Args: sha256.Sum256(p.Args),
+		Scope: p.Call.Scope, Process: d.Sealer.isProcess(p.Call.Scope), Skill: p.Entry.Skill.Home.Digest, Tool: p.asked(), Args: sha256.Sum256(p.Args),
 		Round: round, Expires: d.Sealer.now().Add(answerWithin), Nonce: hex.EncodeToString(nonce),
 		Questions: res.Questions, Answers: p.answer.answers, State: res.State,
 	})
@@ -114,7 +123,7 @@ func (d *Dispatcher) open(p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if s.Scope != p.Call.Scope || s.Skill != p.Entry.Skill.Home.Digest || s.Tool != p.asked() || s.Args != sha256.Sum256(p.Args) || d.Sealer.now().After(s.Expires) {
+	if !d.Sealer.bound(&s, p.Call.Scope) || s.Skill != p.Entry.Skill.Home.Digest || s.Tool != p.asked() || s.Args != sha256.Sum256(p.Args) || d.Sealer.now().After(s.Expires) {
 		return sdk.ErrState
 	}
 	p.answer = answered{round: s.Round, nonce: s.Nonce, expires: s.Expires, state: s.State, answers: map[string]sdk.Answer{}}
@@ -126,12 +135,30 @@ func (d *Dispatcher) open(p *Plan) error {
 		if !ok { // not asked: it reaches nobody
 			continue
 		}
+		if err := p.mayHear(q); err != nil {
+			return err
+		}
 		if err := checkAnswer(id, q, a); err != nil {
 			return err
 		}
 		p.answer.answers[id] = a
 	}
 	return nil
+}
+
+// isProcess reports whether a call has no session of a transport.
+func (s *Sealer) isProcess(scope sdk.Scope) bool {
+	return s.Process != "" && scope.Session == s.Process
+}
+
+// bound reports whether v was sealed for a scope: for the same, or, where there
+// was no session of a transport, for that of another host's process.
+func (s *Sealer) bound(v *sealed, scope sdk.Scope) bool {
+	of := v.Scope
+	if v.Process && s.isProcess(scope) {
+		of.Session = scope.Session
+	}
+	return of == scope
 }
 
 // asked names what a state is good for: a tool, or what else it serves.
@@ -177,6 +204,12 @@ func checkAnswer(id string, q sdk.Question, a sdk.Answer) error {
 		}
 		return nil
 	default:
+		return nil
+	}
+	if q.Lenient {
+		if len(a.Content) > 0 && !isObject(a.Content) {
+			return &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("answer to %q: not an object", id)}
+		}
 		return nil
 	}
 	s, err := schema.Compile(q.Schema)

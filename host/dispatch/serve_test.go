@@ -47,6 +47,7 @@ arguments = [{ name = "id", required = true, complete = "suggest" }, { name = "t
 [capabilities]
 filesystem = ["write:${workspace}"]
 invoke = ["*"]
+client = ["sampling"]
 `
 
 func (h *house) ask(t testing.TB, kind sdk.CallKind, what, args string) (sdk.Result, error) {

@@ -23,7 +23,13 @@ func allocate(file *os.File, from, to int64) (mappable bool, err error) {
 }
 
 func mapSpace(file *os.File, from int64, n int) ([]byte, error) {
-	return unix.Mmap(int(file.Fd()), from, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	window, err := unix.Mmap(int(file.Fd()), from, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err == nil {
+		// Else the first record of a chunk waits until the system has read what
+		// lies ahead, which is nothing. It is a wish: that it may fail is no harm.
+		_ = unix.Madvise(window, unix.MADV_RANDOM)
+	}
+	return window, err
 }
 
 func unmapSpace(window []byte) { _ = unix.Munmap(window) }
