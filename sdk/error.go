@@ -45,6 +45,7 @@ type Denial struct {
 	File       string `json:"file,omitempty"`  // where that layer is written
 	Line       int    `json:"line,omitempty"`  // 1-based; 0 if the layer is not a file
 	Allow      string `json:"allow,omitempty"`
+	Entry      string `json:"-"` // what is new in Allow
 }
 
 // Error formats e as "op: what: cause (hint)".

@@ -140,7 +140,8 @@ type Content struct {
 // A QuestionKind says how a Question is put to the user.
 type QuestionKind string
 
-// The kinds of Question. Sampling and Roots exist for legacy clients only.
+// The kinds of Question. Sampling and Roots exist for legacy clients only, and
+// have to be granted: they are for the client, where the others are for its user.
 const (
 	QuestionForm     QuestionKind = "form"
 	QuestionURL      QuestionKind = "url"
@@ -155,6 +156,10 @@ type Question struct {
 	Schema  json.RawMessage `json:"schema,omitempty"` // form: a flat object schema
 	URL     string          `json:"url,omitempty"`
 	Params  json.RawMessage `json:"params,omitempty"` // sampling
+
+	// Lenient lets an answer that does not fit Schema reach the tool all the
+	// same, as long as it is an object: the tool makes of it what it can.
+	Lenient bool `json:"lenient,omitempty"`
 }
 
 // An Answer is what the user did with a Question. All three actions reach the
@@ -162,6 +167,15 @@ type Question struct {
 type Answer struct {
 	Action  string          `json:"action"` // "accept", "decline" or "cancel"
 	Content json.RawMessage `json:"content,omitempty"`
+
+	// Channel is the way it came: "mrtr", "elicitation" or "url" from the
+	// client, "page", "terminal" or "tty" from the user beside it, "call" if it
+	// was there before it was asked for. Only the host sets it.
+	Channel string `json:"channel,omitempty"`
+
+	// Took is how long the question was open before it was answered beside the
+	// client, ms. Only the host sets it.
+	Took int64 `json:"took_ms,omitempty"`
 }
 
 // An EventKind classifies an Event.
@@ -195,8 +209,9 @@ type Input struct {
 	Call     string            `json:"call,omitempty"`     // the call's id in the audit log
 	Scope    Scope             `json:"scope,omitzero"`
 	Client   Client            `json:"client,omitzero"`
-	Env      map[string]string `json:"env,omitempty"`     // the environment variables granted
-	Timeout  time.Duration     `json:"timeout,omitempty"` // ns until cancelled() turns 1
+	Env      map[string]string `json:"env,omitempty"`      // the environment variables granted
+	Settings json.RawMessage   `json:"settings,omitempty"` // what the operator set for the skill: a JSON object that fits the manifest's settings; nil means {}
+	Timeout  time.Duration     `json:"timeout,omitempty"`  // ns until cancelled() turns 1
 	Answers  map[string]Answer `json:"answers,omitempty"`
 	State    string            `json:"state,omitempty"`
 	Proxy    string            `json:"proxy,omitempty"` // native guests: URL of the one way out for programs they run, with the call's credentials; "" means no network

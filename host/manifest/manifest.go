@@ -34,6 +34,7 @@ type Skill struct {
 	Secrets   []Secret         // [[capabilities.secrets]]
 	Limits    Limits
 	Sandbox   Sandbox
+	Settings  json.RawMessage // the JSON Schema of what the operator may set for the skill; nil: nothing
 	Home      Home
 }
 
@@ -128,7 +129,8 @@ type Completion struct {
 type Secret struct {
 	Name   string
 	Hosts  []string // network entries, each within the skill's network list
-	Header string   // such as "Authorization"
+	Header string   // such as "Authorization"; "" if Query says it
+	Query  string   // or the parameter of the URL that carries it, such as "api_key"
 	Format string   // "{}" stands for the value, such as "Bearer {}"
 	Pos    capability.Pos
 }
@@ -179,6 +181,7 @@ type Sandbox struct {
 	Isolation string // "call" (default), "fresh" or "session"
 	Home      string // plugin, exec: "private" is a home directory that is kept for each caller and workspace; "" is none
 	Loopback  bool   // native runtimes at level strict: programs may listen and connect on a loopback of their own
+	Nest      bool   // native runtimes at level strict: programs may make user, PID and network namespaces of their own
 }
 
 // Frontmatter is the head of a SKILL.md as JSON, verbatim (Agent Skills format).

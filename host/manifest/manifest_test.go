@@ -111,6 +111,9 @@ func TestRead(t *testing.T) {
 	if s.Limits != limits {
 		t.Errorf("limits: %+v", s.Limits)
 	}
+	if string(s.Settings) != `{"properties":{"region":{"default":"eu","enum":["eu","us"]}},"type":"object"}` {
+		t.Errorf("settings: %s", s.Settings)
+	}
 	if len(s.Tools) != 2 || s.Tools[0].Name != "greet" || s.Tools[1].Name != "greet.all" {
 		t.Fatalf("tools: %+v", s.Tools)
 	}
@@ -126,25 +129,25 @@ func TestRead(t *testing.T) {
 		t.Errorf("greet's limits: %+v", greet.Limits)
 	}
 	if n := greet.Narrow; n.Closed || n.Name != "manifest" || n.Table != "[tools.greet.capabilities]" || n.Pos.Line != 24 ||
-		!reflect.DeepEqual(n.Speaks, []capability.Topic{{Kind: "network", Verb: "connect"}, {Kind: "filesystem", Verb: "read"}, {Kind: "filesystem", Verb: "write"}, {Kind: "env", Verb: "read"}, {Kind: "secrets", Verb: "use"}}) ||
-		len(n.Allow) != 4 || n.Allow[0].Pos.Line != 25 {
+		!reflect.DeepEqual(n.Speaks, []capability.Topic{{Kind: "network", Verb: "connect"}, {Kind: "filesystem", Verb: "read"}, {Kind: "filesystem", Verb: "write"}, {Kind: "env", Verb: "read"}, {Kind: "client", Verb: "ask"}, {Kind: "secrets", Verb: "use"}}) ||
+		len(n.Allow) != 5 || n.Allow[0].Pos.Line != 25 {
 		t.Errorf("greet's capabilities: %+v", n)
 	}
 	if s.Tools[1].Input != nil || s.Tools[1].Narrow != nil {
 		t.Errorf("greet.all: %+v", s.Tools[1])
 	}
-	if !s.Needs.Closed || s.Needs.Name != "manifest" || s.Needs.Table != "[capabilities]" || s.Needs.Pos != (capability.Pos{File: "skill.toml", Line: 56}) || len(s.Needs.Speaks) != 0 {
+	if !s.Needs.Closed || s.Needs.Name != "manifest" || s.Needs.Table != "[capabilities]" || s.Needs.Pos != (capability.Pos{File: "skill.toml", Line: 57}) || len(s.Needs.Speaks) != 0 {
 		t.Errorf("needs: %+v", s.Needs)
 	}
 	var entries []string
 	for _, c := range s.Needs.Allow {
 		entries = append(entries, string(c.Kind)+" "+c.Entry()+" "+c.Pos.String())
 	}
-	if want := []string{"network *.example.com skill.toml:57", "network tcp://db.internal:5432 skill.toml:57", "filesystem read:/data skill.toml:59", "filesystem write:${workspace}/out? skill.toml:60",
-		"filesystem write:${tmp} skill.toml:61", "env LANG skill.toml:63", "env TZ skill.toml:63", "invoke ReadImage skill.toml:64", "invoke other.* skill.toml:64", "secrets GREETINGS_TOKEN skill.toml:66"}; !slices.Equal(entries, want) {
+	if want := []string{"network *.example.com skill.toml:58", "network tcp://db.internal:5432 skill.toml:58", "filesystem read:/data skill.toml:60", "filesystem write:${workspace}/out? skill.toml:61",
+		"filesystem write:${tmp} skill.toml:62", "env LANG skill.toml:64", "env TZ skill.toml:64", "invoke ReadImage skill.toml:65", "invoke other.* skill.toml:65", "client sampling skill.toml:66", "client roots skill.toml:66", "secrets GREETINGS_TOKEN skill.toml:68"}; !slices.Equal(entries, want) {
 		t.Errorf("needs:\n%s", strings.Join(entries, "\n"))
 	}
-	if !reflect.DeepEqual(s.Secrets, []Secret{{"GREETINGS_TOKEN", []string{"api.example.com"}, "Authorization", "Bearer {}", capability.Pos{File: "skill.toml", Line: 66}}}) {
+	if !reflect.DeepEqual(s.Secrets, []Secret{{"GREETINGS_TOKEN", []string{"api.example.com"}, "Authorization", "", "Bearer {}", capability.Pos{File: "skill.toml", Line: 68}}}) {
 		t.Errorf("secrets: %+v", s.Secrets)
 	}
 	if len(s.Resources) != 2 || s.Resources[0].File != "data/greetings.txt" || s.Resources[1].Narrow == nil || s.Resources[1].Tool != "greet" || s.Resources[1].Template == nil {

@@ -25,6 +25,7 @@ type (
 		Exec       []string    `toml:"exec"`
 		Env        []string    `toml:"env"`
 		Invoke     []string    `toml:"invoke"`
+		Client     []string    `toml:"client"`
 		Secrets    []secretDoc `toml:"secrets"`
 	}
 	narrowDoc struct {
@@ -33,12 +34,14 @@ type (
 		Exec       *[]string `toml:"exec"`
 		Env        *[]string `toml:"env"`
 		Invoke     *[]string `toml:"invoke"`
+		Client     *[]string `toml:"client"`
 		Secrets    *[]string `toml:"secrets"`
 	}
 	secretDoc struct {
 		Name   string   `toml:"name"`
 		Hosts  []string `toml:"hosts"`
 		Header string   `toml:"header"`
+		Query  string   `toml:"query"`
 		Format string   `toml:"format"`
 	}
 )
@@ -50,7 +53,7 @@ func (r *reader) needs() error {
 	for _, list := range []struct {
 		kind    capability.Kind
 		entries []string
-	}{{capability.Network, in.Network}, {capability.Filesystem, in.Filesystem}, {capability.Exec, in.Exec}, {capability.Env, in.Env}, {capability.Invoke, in.Invoke}} {
+	}{{capability.Network, in.Network}, {capability.Filesystem, in.Filesystem}, {capability.Exec, in.Exec}, {capability.Env, in.Env}, {capability.Invoke, in.Invoke}, {capability.Client, in.Client}} {
 		set, err := r.entries(at("capabilities", string(list.kind)), list.kind, list.entries)
 		if err != nil {
 			return err
@@ -147,14 +150,21 @@ func badPath(entry string) (why, hint string) {
 
 func (r *reader) secret(where []string, in secretDoc, network capability.Set) (Secret, error) {
 	key := func(k ...string) []string { return append(where[:len(where):len(where)], k...) }
-	s := Secret{Name: in.Name, Hosts: in.Hosts, Header: textproto.CanonicalMIMEHeaderKey(in.Header), Format: in.Format, Pos: r.doc.Pos(where...)}
+	s := Secret{Name: in.Name, Hosts: in.Hosts, Header: textproto.CanonicalMIMEHeaderKey(in.Header), Query: in.Query, Format: in.Format, Pos: r.doc.Pos(where...)}
 	if _, err := capability.Parse(capability.Secrets, in.Name, s.Pos); err != nil {
 		return s, r.fail(key("name"), `for example name = "GITHUB_TOKEN"`, "bad secret name %q", words.Clip(in.Name))
 	}
 	if slices.ContainsFunc(r.out.Secrets, func(o Secret) bool { return o.Name == s.Name }) {
 		return s, r.fail(key("name"), "list all of its hosts in one table", "duplicate secret %q", s.Name)
 	}
-	if !validToken(in.Header) || slices.Contains([]string{"Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer"}, s.Header) {
+	switch {
+	case in.Query != "" && in.Header != "":
+		return s, r.fail(key("query"), "remove one of the two", "secret %q: both header and query", s.Name)
+	case in.Query != "":
+		if !validParameter(in.Query) {
+			return s, r.fail(key("query"), `for example query = "api_key"`, "secret %q: bad parameter %q: want letters, digits, \"_\", \"-\" and \".\"", s.Name, words.Clip(in.Query))
+		}
+	case !validToken(in.Header) || slices.Contains([]string{"Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer"}, s.Header):
 		return s, r.fail(key("header"), `for example header = "Authorization"`, "secret %q: bad header %q", s.Name, words.Clip(in.Header))
 	}
 	if in.Format == "" {
@@ -178,7 +188,7 @@ func (r *reader) secret(where []string, in secretDoc, network capability.Set) (S
 		if !ok {
 			host = target
 		}
-		if ok && scheme != "https" || host == "*" {
+		if ok && scheme != "https" || host == "*" && !r.builtin { // a built-in may leave the hosts to the operator, who always names them
 			return s, r.fail(key("hosts", fmt.Sprint(i)), "", "secret %q: host %q: a secret goes to named hosts over https only", s.Name, words.Clip(in.Hosts[i]))
 		}
 		if len(capability.Set{h}.Outside(network)) > 0 {
@@ -193,6 +203,12 @@ func validToken(s string) bool {
 	return s != "" && len(s) <= 128 && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
+// validParameter reports whether s is the name of a parameter that needs no
+// escapes in a URL.
+func validParameter(s string) bool {
+	return len(s) <= 64 && strings.Trim(s, "_-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
 // narrow reads the capabilities of one tool, resource or prompt, every one of
 // which the skill must have. It returns nil if there is no such table.
 func (r *reader) narrow(where []string, in *narrowDoc) (*capability.Layer, error) {
@@ -203,7 +219,7 @@ func (r *reader) narrow(where []string, in *narrowDoc) (*capability.Layer, error
 	for _, list := range []struct {
 		kind    capability.Kind
 		entries *[]string
-	}{{capability.Network, in.Network}, {capability.Filesystem, in.Filesystem}, {capability.Exec, in.Exec}, {capability.Env, in.Env}, {capability.Invoke, in.Invoke}, {capability.Secrets, in.Secrets}} {
+	}{{capability.Network, in.Network}, {capability.Filesystem, in.Filesystem}, {capability.Exec, in.Exec}, {capability.Env, in.Env}, {capability.Invoke, in.Invoke}, {capability.Client, in.Client}, {capability.Secrets, in.Secrets}} {
 		if list.entries == nil {
 			continue
 		}

@@ -34,6 +34,16 @@ func Open(fsys fs.FS, dir string) (*Skill, error) {
 	return openFiles(files, dir, false)
 }
 
+// OpenBuiltin is Open for a skill that is to be part of the binary, while it is
+// built and tested.
+func OpenBuiltin(fsys fs.FS) (*Skill, error) {
+	files, err := pinned.Pin(fsys, "")
+	if err != nil {
+		return nil, err
+	}
+	return openFiles(files, "", true)
+}
+
 // OpenEmbedded reads a skill that is part of this binary: it is granted as
 // shipped. digest is what Open would compute, as the binary's build found it.
 // Of a plugin, Source is not a file but what the binary is to run as.

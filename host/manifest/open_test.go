@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,6 +35,18 @@ func folder(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+// The schema of settings may be a file of the skill, like every other.
+func TestOpenSettings(t *testing.T) {
+	for want, line := range map[string]string{`{"type":"object"}`: "schema/a.json", `{"a":1}`: `{ \"a\": 1 }`} {
+		files := maps.Clone(plainSkill)
+		files[FileName] = strings.Replace(plainSkill[FileName], "[tools.a]", "settings = \""+line+"\"\n[tools.a]", 1)
+		s, err := open(folder(t, files))
+		if err != nil || string(s.Settings) != want {
+			t.Errorf("settings %s, %v, want %s", s.Settings, err, want)
+		}
+	}
 }
 
 func open(dir string) (*Skill, error) { return Open(os.DirFS(dir), dir) }

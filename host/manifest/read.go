@@ -27,6 +27,7 @@ type (
 		Capabilities needsDoc               `toml:"capabilities"`
 		Limits       limitsDoc              `toml:"limits"`
 		Sandbox      sandboxDoc             `toml:"sandbox"`
+		Settings     any                    `toml:"settings"`
 	}
 	identity struct {
 		Name        string `toml:"name"`
@@ -110,6 +111,7 @@ type (
 		Isolation string `toml:"isolation"`
 		Home      string `toml:"home"`
 		Loopback  bool   `toml:"loopback"`
+		Nest      bool   `toml:"namespaces"`
 	}
 )
 
@@ -144,13 +146,23 @@ func Read(file string, data []byte) (Skill, error) {
 	return r.out, nil
 }
 
+// ReadBuiltin is Read for a skill that is part of the binary. It may leave to
+// the operator which hosts a secret goes to.
+func ReadBuiltin(file string, data []byte) (Skill, error) {
+	r, err := read(file, data, true)
+	if err != nil {
+		return Skill{}, err
+	}
+	return r.out, nil
+}
+
 func read(file string, data []byte, builtin bool) (*reader, error) {
 	r := &reader{file: file, builtin: builtin}
 	if err := r.decode(data); err != nil {
 		return nil, err
 	}
 	r.out.Home.File = file
-	for _, step := range []func() error{r.about, r.module, r.needs, r.limits, r.sandbox, r.tools, r.resources, r.prompts, r.offers} {
+	for _, step := range []func() error{r.about, r.module, r.needs, r.limits, r.sandbox, r.tools, r.resources, r.prompts, r.offers, r.settings} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -295,8 +307,14 @@ func (r *reader) sandbox() error {
 			return r.fail(at("sandbox", "home"), "remove it", "sandbox.home: only the runtimes \"plugin\", \"exec\" have a home directory, and this is %q", r.in.Runtime)
 		}
 	}
-	if in.Loopback && r.in.Runtime != "plugin" && r.in.Runtime != "exec" {
-		return r.fail(at("sandbox", "loopback"), "remove it", "sandbox.loopback: only the runtimes \"plugin\", \"exec\" have a network of their own, and this is %q", r.in.Runtime)
+	for _, only := range []struct {
+		said bool
+		key  string
+		what string
+	}{{in.Loopback, "loopback", "have a network of their own"}, {in.Nest, "namespaces", "start programs"}} {
+		if only.said && r.in.Runtime != "plugin" && r.in.Runtime != "exec" {
+			return r.fail(at("sandbox", only.key), "remove it", "sandbox.%s: only the runtimes \"plugin\", \"exec\" %s, and this is %q", only.key, only.what, r.in.Runtime)
+		}
 	}
 	r.out.Sandbox = out
 	return nil

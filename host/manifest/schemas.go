@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/tomlfile"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -47,6 +46,31 @@ func (r *reader) schema(path []string, in any, field func(*Tool) *[]byte) (json.
 	return nil, r.fail(path, "a table, JSON text, or the name of a file such as \"schema/input.json\"", "%s: want a JSON Schema", strings.Join(path, "."))
 }
 
+// settings reads the schema of what the operator may set for the skill.
+func (r *reader) settings() (err error) {
+	path := at("settings")
+	if r.in.Settings != nil && (r.in.Runtime == "instructions" || r.in.Runtime == "container" || r.in.Runtime == "mcp") {
+		return r.fail(path, "remove it", "settings: nothing hands settings to a skill of runtime %q", r.in.Runtime)
+	}
+	switch in := r.in.Settings.(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		r.out.Settings, err = r.toJSON(path, in)
+		return err
+	case string:
+		if text := strings.TrimSpace(in); strings.HasPrefix(text, "{") {
+			r.out.Settings, err = compactObject([]byte(text), r.doc.Pos(path...), "settings")
+			return err
+		}
+		return r.ref(path, in, func(s *Skill, content []byte) (err error) {
+			s.Settings, err = compactObject(content, capability.Pos{File: s.Home.shown(in)}, "the schema")
+			return err
+		})
+	}
+	return r.fail(path, "a table, JSON text, or the name of a file such as \"schema/settings.json\"", "settings: want a JSON Schema")
+}
+
 // compactObject checks that raw is one JSON object and takes the blanks out.
 func compactObject(raw []byte, pos capability.Pos, what string) (json.RawMessage, error) {
 	fail := func(why string) error {
@@ -70,45 +94,9 @@ func compactObject(raw []byte, pos capability.Pos, what string) (json.RawMessage
 
 // toJSON writes a TOML table as JSON, with its keys sorted.
 func (r *reader) toJSON(path []string, table map[string]any) (json.RawMessage, error) {
-	if why := notJSON(table); why != "" {
-		return nil, r.fail(path, "", "%s: %s has no form in JSON", strings.Join(path, "."), why)
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(table); err != nil {
+	raw, err := tomlfile.JSON(table)
+	if err != nil {
 		return nil, r.fail(path, "", "%s: %v", strings.Join(path, "."), err)
 	}
-	return compactObject(b.Bytes(), r.doc.Pos(path...), strings.Join(path, "."))
-}
-
-// notJSON names what in v JSON cannot say, or is "".
-func notJSON(v any) string {
-	switch v := v.(type) {
-	case time.Time:
-		return "a date or time"
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Sprint(v)
-		}
-	case map[string]any:
-		for _, e := range v {
-			if why := notJSON(e); why != "" {
-				return why
-			}
-		}
-	case []map[string]any:
-		for _, e := range v {
-			if why := notJSON(e); why != "" {
-				return why
-			}
-		}
-	case []any:
-		for _, e := range v {
-			if why := notJSON(e); why != "" {
-				return why
-			}
-		}
-	}
-	return ""
+	return compactObject(raw, r.doc.Pos(path...), strings.Join(path, "."))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/host/tasks"
 	"github.com/skillhost/skill/sdk"
 )
@@ -19,7 +20,7 @@ func withJobs(t testing.TB, run func(r *tasks.Running, soft context.Context) tas
 	t.Helper()
 	b := anyone("a")
 	b.Jobs = tasks.New(tasks.Options{Store: &memory{}, Dir: filepath.Join(t.TempDir(), "tasks"),
-		Boot: func() (string, error) { return "b1", nil }, Alive: func(string) (bool, error) { return true, nil }})
+		Boots: boot.New(func() (string, error) { return "b1", nil }, func(string) (bool, error) { return true, nil })})
 	t.Cleanup(func() {
 		if err := b.Jobs.Close(); err != nil {
 			t.Error(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/host/tasks"
+	"github.com/skillhost/skill/host/tasks/timer"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -50,6 +51,8 @@ func table() []Op {
 	return []Op{
 		{"announce", capability.Topic{}, "", 20, "say that something which the skill serves has changed", announce},
 		{"http.request", topic(capability.Network, capability.Connect), "network.connect", 10, "make an HTTP request", httpRequest},
+		{"inbox.ack", capability.Topic{}, "", 10, "take what timers have fired out of the inbox", inboxAck},
+		{"inbox.read", capability.Topic{}, "", 5, "read what timers have fired and nobody has", inboxRead},
 		{"invoke", topic(capability.Invoke, capability.Call), "invoke.call", 20, "call another tool", invoke},
 		{"job.kill", capability.Topic{}, "", 5, "stop a background job", jobKill},
 		{"job.list", capability.Topic{}, "", 10, "list the skill's background jobs", jobList},
@@ -59,10 +62,16 @@ func table() []Op {
 		{"kv.get", capability.Topic{}, "", 1, "read a key of the skill's own state", kvGet},
 		{"kv.list", capability.Topic{}, "", 5, "list keys of the skill's own state", kvList},
 		{"kv.put", capability.Topic{}, "", 2, "write a key of the skill's own state", kvPut},
+		{"layer.list", capability.Topic{}, "", 2, "list what the skill has laid over the session", layerList},
+		{"layer.pop", capability.Topic{}, "", 20, "take a layer of the skill's own off the session", layerPop},
+		{"layer.push", capability.Topic{}, "", 20, "narrow what every call of the session may touch", layerPush},
 		{"output.link", capability.Topic{}, "", 5, "keep what the call has written", outputLink},
 		{"output.write", capability.Topic{}, "", 0, "write to the output of the call or job", outputWrite},
 		{"secret.exists", topic(capability.Secrets, capability.Use), "secrets.use", 1, "learn whether a secret is set", secretExists},
 		{"time", capability.Topic{}, "", 1, "read the clock", clock},
+		{"timer.cancel", capability.Topic{}, "", 10, "end timers of the skill", timerCancel},
+		{"timer.list", capability.Topic{}, "", 5, "list the skill's timers", timerList},
+		{"timer.set", topic(capability.Client, capability.Ask), "client.ask", 50, "put a message before the client's model later", timerSet},
 	}
 }
 
@@ -135,6 +144,13 @@ type Binding struct {
 
 	// Output is what the call writes; nil: nobody keeps it.
 	Output *tasks.Output
+
+	// Timers keeps what comes back to the session later. nil means that nobody
+	// does.
+	Timers *timer.Timers
+
+	// Layers are those of the call's session. nil means that nobody keeps any.
+	Layers Layers
 }
 
 // Bind returns the operations of one call. It does no work of its own, and

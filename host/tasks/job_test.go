@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -444,7 +445,7 @@ func TestAliveUnknown(t *testing.T) {
 	h := w.host("b1")
 	begin(t, h, ann)
 	other := w.host("b2")
-	other.alive = func(string) (bool, error) { return false, errors.New("permission denied") }
+	other.boots = boot.New(other.boots.Self, func(string) (bool, error) { return false, errors.New("permission denied") })
 	o := ann
 	o.Session = "s2"
 	if jobs, err := other.List(t.Context(), o); err == nil {

@@ -127,7 +127,7 @@ func (t *Tasks) leftOver(ctx context.Context, scope string, h *head) error {
 			failed = err
 			return false
 		}
-		over, err := t.over(e.Boot) // it may be about to write the row
+		over, err := t.boots.Over(e.Boot) // it may be about to write the row
 		if err != nil {
 			failed = err
 		}
@@ -166,7 +166,7 @@ func (t *Tasks) settle(ctx context.Context, scope string, value []byte, version 
 	if r.Status != Active {
 		return r, version, nil
 	}
-	over, err := t.over(r.Boot)
+	over, err := t.boots.Over(r.Boot)
 	if err != nil || !over {
 		return r, version, err
 	}
@@ -260,7 +260,7 @@ func (t *Tasks) sees(o Owner, r row) (bool, error) {
 	if r.Session == o.Session {
 		return true, nil
 	}
-	return t.over(r.Boot)
+	return t.boots.Over(r.Boot)
 }
 
 func absent(id int64) error {

@@ -69,7 +69,7 @@ func (t *Tasks) begin(ctx context.Context, s Spec, call bool) (*Running, error) 
 	if err != nil {
 		return nil, err
 	}
-	boot, err := t.boot()
+	boot, err := t.boots.Self()
 	if err != nil {
 		return nil, err
 	}

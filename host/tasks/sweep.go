@@ -175,13 +175,13 @@ func (t *Tasks) folders(scope string) (map[string]folder, error) {
 // orphans removes directories without a row, unless the host that made them
 // lives and keeps its rows elsewhere.
 func (t *Tasks) orphans(scope string, folders map[string]folder) error {
-	mine, err := t.boot()
+	mine, err := t.boots.Self()
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, f := range folders {
-		over, err := t.over(f.boot)
+		over, err := t.boots.Over(f.boot)
 		if err != nil {
 			errs = append(errs, err)
 			continue

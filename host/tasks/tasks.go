@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/sdk"
 )
@@ -25,10 +26,9 @@ import (
 // Options of New.
 type Options struct {
 	Store  store.Store
-	Dir    string                          // for output: a directory that no tool may read, made when it is needed
-	Boot   func() (string, error)          // the id of this process's boot
-	Alive  func(boot string) (bool, error) // whether the process of a boot still runs
-	Now    func() time.Time                // nil means time.Now
+	Dir    string           // for output: a directory that no tool may read, made when it is needed
+	Boots  *boot.Boots      // who else there is
+	Now    func() time.Time // nil means time.Now
 	Bounds Bounds
 }
 
@@ -92,8 +92,7 @@ type Owner struct{ Caller, Workspace, Session, Skill string }
 type Tasks struct {
 	store  store.Store
 	dir    string
-	boot   func() (string, error)
-	alive  func(string) (bool, error)
+	boots  *boot.Boots
 	now    func() time.Time
 	bounds Bounds
 
@@ -104,7 +103,6 @@ type Tasks struct {
 	mu      sync.Mutex
 	live    map[name]*Running
 	cursors map[reader]int64
-	dead    map[string]bool // boots that have ended: none comes back
 	closed  bool
 }
 
@@ -122,8 +120,8 @@ type reader struct {
 
 // New returns a Tasks. It does nothing yet.
 func New(o Options) *Tasks {
-	t := &Tasks{store: o.Store, dir: o.Dir, boot: o.Boot, alive: o.Alive, now: o.Now, bounds: o.Bounds.orDefault(),
-		live: map[name]*Running{}, cursors: map[reader]int64{}, dead: map[string]bool{}}
+	t := &Tasks{store: o.Store, dir: o.Dir, boots: o.Boots, now: o.Now, bounds: o.Bounds.orDefault(),
+		live: map[name]*Running{}, cursors: map[reader]int64{}}
 	if t.now == nil {
 		t.now = time.Now
 	}
@@ -188,38 +186,6 @@ func (t *Tasks) Close() error {
 
 // closeWithin is how long Close waits for jobs that were ended by force.
 const closeWithin = 5 * time.Second
-
-// over reports whether the process of boot has ended, without having to ask
-// twice about one that has.
-func (t *Tasks) over(boot string) (bool, error) {
-	mine, err := t.boot()
-	if err != nil {
-		return false, err
-	}
-	if boot == mine {
-		return false, nil
-	}
-	t.mu.Lock()
-	dead := t.dead[boot]
-	t.mu.Unlock()
-	if dead {
-		return true, nil
-	}
-	alive, err := t.alive(boot)
-	if err != nil || alive {
-		return false, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.dead) >= maxDead {
-		clear(t.dead)
-	}
-	t.dead[boot] = true
-	return true, nil
-}
-
-// maxDead bounds what is remembered of boots.
-const maxDead = 1024
 
 func (t *Tasks) running(n name) *Running {
 	t.mu.Lock()

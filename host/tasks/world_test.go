@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/host/store/memory"
 	"github.com/skillhost/skill/sdk"
@@ -56,16 +57,15 @@ func newWorld(t testing.TB) *world {
 }
 
 // host starts a host.
-func (w *world) host(boot string) *Tasks {
+func (w *world) host(id string) *Tasks {
 	w.mu.Lock()
-	w.on[boot] = true
+	w.on[id] = true
 	w.mu.Unlock()
-	return New(Options{Store: w.store, Dir: w.dir, Bounds: w.bounds, Boot: func() (string, error) { return boot, nil },
-		Alive: func(b string) (bool, error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.on[b], nil
-		},
+	return New(Options{Store: w.store, Dir: w.dir, Bounds: w.bounds, Boots: boot.New(func() (string, error) { return id, nil }, func(b string) (bool, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.on[b], nil
+	}),
 		Now: func() time.Time {
 			w.mu.Lock()
 			defer w.mu.Unlock()

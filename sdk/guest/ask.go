@@ -37,7 +37,9 @@ func (s *state) read(in sdk.Input) error {
 // again: see Once. Several questions may be asked before ErrAsk is returned;
 // the user gets them together. To decline is an answer, not an error. What the
 // client can be asked, Client says; the answer to a question of kind
-// sdk.QuestionSampling or sdk.QuestionRoots is the client's whole result.
+// sdk.QuestionSampling or sdk.QuestionRoots is the client's whole result. These
+// two need client = ["sampling"] or ["roots"] in the manifest: the call is
+// refused without.
 func (c *Call) Ask(id string, q sdk.Question) (sdk.Answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,6 +56,19 @@ func (c *Call) Environ() map[string]string { return maps.Clone(c.in.Env) }
 // Args returns the arguments as they came: a JSON object, or nil for {}.
 func (c *Call) Args() json.RawMessage { return c.in.Args }
 
+// Settings decodes what the operator set for the skill, in the host's
+// config.toml, into the value that into points to. What was not set is not
+// changed. The host has checked it against the manifest's settings schema.
+func (c *Call) Settings(into any) error {
+	if len(c.in.Settings) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(c.in.Settings, into); err != nil {
+		return &sdk.Error{Kind: sdk.Guest, What: "the skill's settings", Err: err}
+	}
+	return nil
+}
+
 // Progress says how much is done, of how much (0 if not known), and what is
 // going on.
 func (c *Call) Progress(done, total float64, message string) {

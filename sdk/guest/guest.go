@@ -22,7 +22,9 @@
 //
 // The input schema follows from the argument type: the json tag gives the name
 // and, by omitempty, whether it may be left out; doc, enum ("a,b"), min, max,
-// minlen, maxlen, pattern, format and default say the rest. The output schema
+// minlen, maxlen, pattern, format and default say the rest. A string that holds
+// JSON has media:"application/json": the host then takes the JSON itself, too,
+// and makes a string of it; alias:"a,b" are other names for it. The output schema
 // follows from the result type in the same way.
 //
 // The package knows nothing of permissions: what the host refuses arrives as
@@ -44,6 +46,8 @@ type tool struct {
 	sdk.Tool
 	open bool // takes arguments that the schema does not name
 	run  func(*Call) (sdk.Result, error)
+
+	in, out reflect.Type // what the schemas follow from, in a module: it derives them when it is asked to describe itself
 }
 
 // tools holds what Tool was given. A module is entered through exported
@@ -66,14 +70,16 @@ var tools = map[string]*tool{}
 // to stderr.
 //
 // Tool panics if a type has no JSON Schema, a tag is wrong, or a name comes
-// twice: the module then fails its first start, which is in the author's build.
+// twice. A module finds out about types and tags when it is first asked to
+// describe itself, which is in the author's build.
 func Tool[In, Out any](name, description string, run func(*Call, In) (Out, error), options ...Option) bool {
 	t := &tool{Tool: sdk.Tool{Name: name, Description: description}}
 	for _, o := range options {
 		o.apply(t)
 	}
-	if err := t.describe(reflect.TypeFor[In](), reflect.TypeFor[Out]()); err != nil {
-		panic(fmt.Sprintf("guest.Tool %q: %v", name, err))
+	t.in, t.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	if !isModule { // every call of a module is a start: it does not derive what no call needs
+		t.describe()
 	}
 	if tools[name] != nil {
 		panic(fmt.Sprintf("guest.Tool %q: registered twice", name))
@@ -152,8 +158,17 @@ func (m Meta) apply(t *tool) {
 
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// describe derives t's schemas.
-func (t *tool) describe(in, out reflect.Type) (err error) {
+// describe derives t's schemas, once. It panics if there are none.
+func (t *tool) describe() {
+	if t.Input != nil {
+		return
+	}
+	if err := t.schemas(t.in, t.out); err != nil {
+		panic(fmt.Sprintf("guest.Tool %q: %v", t.Name, err))
+	}
+}
+
+func (t *tool) schemas(in, out reflect.Type) (err error) {
 	switch {
 	case in == reflect.TypeFor[json.RawMessage]():
 		t.Input = anyObject
@@ -185,6 +200,7 @@ func (t *tool) describe(in, out reflect.Type) (err error) {
 func description() sdk.Description {
 	d := sdk.Description{Tools: make([]sdk.Tool, 0, len(tools))}
 	for _, t := range tools {
+		t.describe()
 		d.Tools = append(d.Tools, t.Tool)
 	}
 	sort.Slice(d.Tools, func(i, j int) bool { return d.Tools[i].Name < d.Tools[j].Name })

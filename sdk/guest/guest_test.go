@@ -282,6 +282,13 @@ func TestOperations(t *testing.T) {
 		if err != nil || string(r.Body) != "POSTbody1s9true" {
 			return "", fmt.Errorf("post: %+v %w", r, err)
 		}
+		odd := map[string][]string{"A": {"quote \" slash \\ é \x01"}, "None": nil, "Z": {""}}
+		if r, err = c.Do(guest.Request{URL: "https://x/?q=<&>\u2028", Header: odd}); err != nil || r.URL != "https://x/?q=<&>\u2028" || !reflect.DeepEqual(r.Header, map[string][]string{"A": odd["A"], "Z": {""}}) {
+			return "", fmt.Errorf("odd texts: %+v %w", r, err)
+		}
+		if r, err = c.Do(guest.Request{URL: "https://x", Header: map[string][]string{"None": nil}}); err != nil || len(r.Header) != 0 {
+			return "", fmt.Errorf("no headers: %+v %w", r, err)
+		}
 		_, err = c.Do(guest.Request{URL: "https://denied.example"})
 		var e *sdk.Error
 		if !errors.As(err, &e) || e.Kind != sdk.Denied || e.Denial.Line != 3 {
@@ -350,6 +357,38 @@ func TestManyAtOnce(t *testing.T) {
 			if f, err := o.Wait(); err != nil || string(f.Blobs[0]) != fmt.Sprint(i) {
 				return "", fmt.Errorf("op %d: %v %w", i, f, err)
 			}
+		}
+		return "ok", nil
+	}
+	if r, err := h.Call(t.Context(), "waiting", "{}"); err != nil || r.Content[0].Text != "ok" {
+		t.Error(r, err)
+	}
+}
+
+// TestWaitAnyFor: waiting ends when its time is over, the operation does not.
+func TestWaitAnyFor(t *testing.T) {
+	answer := make(chan struct{})
+	h := &guesttest.Host{HTTP: func(r guest.Request) (*guest.Response, error) {
+		<-answer
+		return &guest.Response{Status: 200, URL: r.URL}, nil
+	}}
+	waiting = func(c *guest.Call) (string, error) {
+		o := c.StartRequest(guest.Request{URL: "https://x"})
+		for _, d := range []time.Duration{-1, 0, time.Millisecond} {
+			if i, err := guest.WaitAnyFor(d, o); i != -1 || err != nil {
+				return "", fmt.Errorf("for %v: %d %w", d, i, err)
+			}
+		}
+		close(answer)
+		if i, err := guest.WaitAnyFor(time.Hour, o); i != 0 || err != nil {
+			return "", fmt.Errorf("answered: %d %w", i, err)
+		}
+		r, err := o.Response()
+		if err != nil || r.URL != "https://x" {
+			return "", fmt.Errorf("%+v %w", r, err)
+		}
+		if _, err := guest.WaitAnyFor(time.Hour); err == nil {
+			return "", errors.New("waited for nothing")
 		}
 		return "ok", nil
 	}

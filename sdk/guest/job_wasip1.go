@@ -7,7 +7,7 @@ func (p *port) finally(request []byte) ([]byte, error) {
 		return nil, misuse("output", h)
 	}
 	defer p.drop(h)
-	if _, n := p.wait([]int32{h}); n < 0 {
+	if _, n := p.wait([]int32{h}, -1); n < 0 {
 		return nil, misuse("output", n)
 	}
 	b, n := p.take(h)

@@ -1,10 +1,12 @@
 package guest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/skillhost/skill/sdk"
 )
@@ -50,7 +52,11 @@ func request(name string, header any, blobs [][]byte) ([]byte, error) {
 		return nil, err
 	}
 	h := []byte("{}")
-	if header != nil {
+	switch header := header.(type) {
+	case nil:
+	case json.RawMessage: // is JSON already
+		h = header
+	default:
 		if h, err = json.Marshal(header); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -58,7 +64,8 @@ func request(name string, header any, blobs [][]byte) ([]byte, error) {
 	if len(h) < 2 || h[0] != '{' {
 		return nil, fmt.Errorf("%s: the header is not an object", name)
 	}
-	joined := append([]byte(`{"op":`), op...)
+	joined := make([]byte, 0, len(op)+len(h)+8)
+	joined = append(append(joined, `{"op":`...), op...)
 	if len(h) > 2 {
 		joined = append(joined, ',')
 	}
@@ -70,7 +77,7 @@ func request(name string, header any, blobs [][]byte) ([]byte, error) {
 // the call is cancelled, Wait returns an error of kind sdk.Limit.
 func (o *Op) Wait() (sdk.Frame, error) {
 	o.once.Do(func() {
-		if _, n := o.call.port.wait([]int32{o.handle}); n < 0 {
+		if _, n := o.call.port.wait([]int32{o.handle}, -1); n < 0 {
 			o.err = misuse(o.name, n)
 		} else {
 			o.reply, o.err = o.take()
@@ -90,23 +97,35 @@ func (o *Op) take() (sdk.Frame, error) {
 	if err != nil {
 		return sdk.Frame{}, fmt.Errorf("%s: reply: %w", o.name, err)
 	}
-	var h struct {
-		Error *sdk.Error `json:"error"`
-	}
-	if err := json.Unmarshal(f.Header, &h); err != nil {
-		return sdk.Frame{}, fmt.Errorf("%s: reply: %w", o.name, err)
-	}
-	if h.Error != nil {
-		return sdk.Frame{}, h.Error
+	if bytes.Contains(f.Header, errorMember) { // most replies are none, and need not be read for it
+		var h struct {
+			Error *sdk.Error `json:"error"`
+		}
+		if err := json.Unmarshal(f.Header, &h); err != nil {
+			return sdk.Frame{}, fmt.Errorf("%s: reply: %w", o.name, err)
+		}
+		if h.Error != nil {
+			return sdk.Frame{}, h.Error
+		}
 	}
 	o.raw = b
 	return f, nil
 }
 
+// errorMember is what a reply that is an error has, as the host writes it.
+var errorMember = []byte(`"error"`)
+
 // WaitAny waits until one of ops, which are of the same call, is done and
 // returns its index. Wait then returns at once. The error has kind sdk.Limit
 // if the call is cancelled.
-func WaitAny(ops ...*Op) (int, error) {
+func WaitAny(ops ...*Op) (int, error) { return waitAny(-1, ops) }
+
+// WaitAnyFor is WaitAny for at most d: after that the index is -1. A d that is
+// not above 0 only looks.
+func WaitAnyFor(d time.Duration, ops ...*Op) (int, error) { return waitAny(max(d, 0), ops) }
+
+// waitAny waits for at most d, and without end if d is negative.
+func waitAny(d time.Duration, ops []*Op) (int, error) {
 	if len(ops) == 0 {
 		return 0, misuse("wait", sdk.ErrInval)
 	}
@@ -117,7 +136,10 @@ func WaitAny(ops ...*Op) (int, error) {
 		}
 		handles[i] = o.handle
 	}
-	i, n := ops[0].call.port.wait(handles)
+	i, n := ops[0].call.port.wait(handles, d)
+	if n == sdk.ErrAgain {
+		return -1, nil
+	}
 	return i, misuse("wait", min(n, 0))
 }
 

@@ -2,8 +2,10 @@ package guest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/skillhost/skill/sdk"
@@ -32,49 +34,88 @@ type Response struct {
 	URL    string // of the last request, after redirects
 }
 
-type webRequest struct {
-	Method   string      `json:"method"`
-	URL      string      `json:"url"`
-	Headers  [][2]string `json:"headers,omitempty"`
-	Redirect string      `json:"redirect,omitempty"`
-	Timeout  int64       `json:"timeout_ms,omitempty"`
-	Most     int64       `json:"max_bytes,omitempty"`
-}
-
 // Do sends a request and reads the whole response. Goroutines may send many at
 // once.
-func (c *Call) Do(r Request) (*Response, error) {
-	w := webRequest{Method: r.Method, URL: r.URL, Timeout: r.Timeout.Milliseconds(), Most: r.Most}
-	if r.Method == "" {
-		w.Method = "GET"
+func (c *Call) Do(r Request) (*Response, error) { return c.StartRequest(r).Response() }
+
+// StartRequest begins what Do does, and returns at once. The Op's Response is
+// what Do returns.
+func (c *Call) StartRequest(r Request) *Op {
+	if r.Body != nil {
+		return c.Start("http.request", r.header(), r.Body)
 	}
-	if r.KeepRedirects {
-		w.Redirect = "manual"
+	return c.Start("http.request", r.header())
+}
+
+// header is the header of the operation that r is. It is written by hand,
+// because a module that asks many servers at once spends its time on this.
+func (r *Request) header() json.RawMessage {
+	b := make([]byte, 0, 512)
+	method := r.Method
+	if method == "" {
+		method = "GET"
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+	b = appendText(append(b, `{"method":`...), method)
+	b = appendText(append(b, `,"url":`...), r.URL)
+	for i, name := range slices.Sorted(maps.Keys(r.Header)) {
+		if i == 0 {
+			b = append(b, `,"headers":[`...)
+		}
 		for _, v := range r.Header[name] {
-			w.Headers = append(w.Headers, [2]string{name, v})
+			b = appendText(append(b, '['), name)
+			b = append(appendText(append(b, ','), v), `],`...)
 		}
 	}
-	var blobs [][]byte
-	if r.Body != nil {
-		blobs = append(blobs, r.Body)
+	if last := len(b) - 1; b[last] == ',' {
+		b[last] = ']'
+	} else if b[last] == '[' { // names without values
+		b = append(b, ']')
+	}
+	if r.KeepRedirects {
+		b = append(b, `,"redirect":"manual"`...)
+	}
+	if ms := r.Timeout.Milliseconds(); ms != 0 {
+		b = strconv.AppendInt(append(b, `,"timeout_ms":`...), ms, 10)
+	}
+	if r.Most != 0 {
+		b = strconv.AppendInt(append(b, `,"max_bytes":`...), r.Most, 10)
+	}
+	return append(b, '}')
+}
+
+// appendText adds s as a JSON string.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a string: cannot fail
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// Response waits for the response to a request that StartRequest began.
+func (o *Op) Response() (*Response, error) {
+	f, err := o.Wait()
+	if err != nil {
+		return nil, err
 	}
 	var reply struct {
 		Status  int         `json:"status"`
 		URL     string      `json:"url"`
 		Headers [][2]string `json:"headers"`
 	}
-	blobs, err := c.do("http.request", w, &reply, blobs...)
-	if err != nil {
-		return nil, err
+	if err := json.Unmarshal(f.Header, &reply); err != nil {
+		return nil, fmt.Errorf("%s: reply: %w", o.name, err)
 	}
 	response := &Response{Status: reply.Status, URL: reply.URL, Header: map[string][]string{}}
 	for _, h := range reply.Headers {
 		response.Header[h[0]] = append(response.Header[h[0]], h[1])
 	}
-	if len(blobs) > 0 {
-		response.Body = blobs[0]
+	if len(f.Blobs) > 0 {
+		response.Body = f.Blobs[0]
 	}
 	return response, nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/skillhost/skill/sdk"
 )
@@ -32,6 +33,8 @@ func Run(ctx context.Context, host Host, in sdk.Input) (sdk.Result, error) {
 	defer cancel()
 	return sdk.ParseResult(frame(serve(ctx, p, in)))
 }
+
+const isModule = false
 
 // port is the host of a native run. Its errors are those of the ABI.
 type port struct {
@@ -75,7 +78,13 @@ func (p *port) start(b []byte) int32 {
 	return p.last
 }
 
-func (p *port) wait(handles []int32) (index int, code int32) {
+func (p *port) wait(handles []int32, d time.Duration) (index int, code int32) {
+	var over <-chan time.Time // never, unless d has an end
+	if d >= 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
 	var once sync.Once
 	first, stop := make(chan int, 1), make(chan struct{})
 	defer close(stop)
@@ -95,6 +104,8 @@ func (p *port) wait(handles []int32) (index int, code int32) {
 	select {
 	case i := <-first:
 		return i, 0
+	case <-over:
+		return 0, sdk.ErrAgain
 	case <-p.ctx.Done():
 		return 0, sdk.ErrCanceled
 	}

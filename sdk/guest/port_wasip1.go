@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"github.com/skillhost/skill/sdk"
@@ -60,6 +61,8 @@ func answer(p *port, input []byte) []byte {
 	return frame(serve(context.Background(), p, in))
 }
 
+const isModule = true
+
 // port is the host as the module imports it. One thread runs all goroutines,
 // so a goroutine that waits in the host would stop all others: wait therefore
 // blocks only on everything that any goroutine waits for, and for a short time.
@@ -77,10 +80,12 @@ func (p *port) start(b []byte) int32 {
 	return hostStart(unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b)))
 }
 
-// wait returns the index of a handle that is done and 0, or a negative code.
-func (p *port) wait(handles []int32) (index int, code int32) {
+// wait returns the index of a handle that is done and 0, or a negative code:
+// sdk.ErrAgain when d is over. A negative d has no end.
+func (p *port) wait(handles []int32, d time.Duration) (index int, code int32) {
 	p.waiting = append(p.waiting, handles...)
 	defer p.forget(handles)
+	end := time.Now().Add(d)
 	for {
 		n := waitFor(handles, 0)
 		if n >= 0 {
@@ -89,8 +94,16 @@ func (p *port) wait(handles []int32) (index int, code int32) {
 		if n != sdk.ErrAgain {
 			return 0, n
 		}
+		most := int32(pause)
+		if d >= 0 {
+			left := time.Until(end)
+			if left <= 0 {
+				return 0, sdk.ErrAgain
+			}
+			most = min(most, int32((left+time.Millisecond-1)/time.Millisecond))
+		}
 		runtime.Gosched() // others may start or take theirs first
-		if n := waitFor(p.waiting[:min(len(p.waiting), maxWait)], pause); n < 0 && n != sdk.ErrAgain {
+		if n := waitFor(p.waiting[:min(len(p.waiting), maxWait)], most); n < 0 && n != sdk.ErrAgain {
 			return 0, n
 		}
 		runtime.Gosched()
@@ -119,10 +132,10 @@ func (p *port) take(handle int32) ([]byte, int32) {
 	if n <= int32(len(b)) {
 		return b[:max(n, 0)], min(n, 0)
 	}
-	b = append(b, make([]byte, int(n)-len(b))...)
-	rest := b[4096:]
-	n = hostTake(handle, 4096, unsafe.Pointer(unsafe.SliceData(rest)), uint32(len(rest)))
-	return b, min(n, 0)
+	all := make([]byte, n)
+	rest := all[copy(all, b):]
+	n = hostTake(handle, uint32(len(b)), unsafe.Pointer(unsafe.SliceData(rest)), uint32(len(rest)))
+	return all, min(n, 0)
 }
 
 func (p *port) drop(handle int32) { hostDrop(handle) }

@@ -1,7 +1,7 @@
 //go:build !wasip1
 
 // Package guesttest is a host in memory, for the tests of skill authors: it
-// keeps keys, runs background jobs, answers HTTP requests and invocations
+// keeps keys, layers and timers, runs background jobs, answers HTTP requests and invocations
 // through functions, and remembers what the tool emitted. It checks no capability; that a call has
 // them is for the real host and the skill's manifest.
 package guesttest
@@ -22,10 +22,11 @@ import (
 // has no keys and no secrets, and its clock is the machine's. Operations whose
 // field is nil fail as if they were not granted.
 type Host struct {
-	HTTP    func(guest.Request) (*guest.Response, error)
-	Invoke  func(tool string, args json.RawMessage) (sdk.Result, error)
-	Secrets []string         // the names that are bound
-	Now     func() time.Time // nil: time.Now
+	HTTP     func(guest.Request) (*guest.Response, error)
+	Invoke   func(tool string, args json.RawMessage) (sdk.Result, error)
+	Secrets  []string         // the names that are bound
+	Settings json.RawMessage  // what the operator set for the skill
+	Now      func() time.Time // nil: time.Now
 
 	mu     sync.Mutex
 	keys   map[string]value // by scope and key
@@ -33,6 +34,8 @@ type Host struct {
 	events []sdk.Event
 	news   []string
 	jobs   jobs
+	layers []guest.PushedLayer
+	timers timers
 }
 
 // MaxValue is the largest value of a key, bytes, as in the real host.
@@ -56,7 +59,7 @@ func (h *Host) Call(ctx context.Context, tool string, args any) (sdk.Result, err
 			return sdk.Result{}, err
 		}
 	}
-	c := &caller{Host: h, in: sdk.Input{Tool: tool, Args: raw, Scope: sdk.Scope{Caller: "local:test", Workspace: "/workspace", Session: "test"}}}
+	c := &caller{Host: h, in: sdk.Input{Tool: tool, Args: raw, Settings: h.Settings, Scope: sdk.Scope{Caller: "local:test", Workspace: "/workspace", Session: "test"}}}
 	defer c.end()
 	return guest.Run(ctx, c, c.in)
 }
@@ -137,6 +140,10 @@ func (h *Host) Do(ctx context.Context, f sdk.Frame) ([]byte, error) {
 		defer h.mu.Unlock()
 		h.news = append(h.news, r.Kind+r.URI)
 		return reply(map[string]any{})
+	case "layer.list", "layer.pop", "layer.push":
+		return h.layer(r.Op, f.Header)
+	case "timer.set", "timer.list", "timer.cancel", "inbox.read", "inbox.ack":
+		return h.timer(r.Op, f.Header)
 	case "http.request":
 		return h.web(r, f.Blobs)
 	case "invoke":
@@ -241,6 +248,13 @@ func (h *Host) Set(scope, key string, data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.put(scope+"\x00"+key, data)
+}
+
+// Get returns what a key holds, nil if there is none.
+func (h *Host) Get(scope, key string) []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]byte(nil), h.keys[scope+"\x00"+key].data...)
 }
 
 // put writes a key and returns its new version. h is locked.

@@ -79,5 +79,22 @@ func (f field) values(o object) (object, error) {
 		}
 		o = o.with(tag, s)
 	}
+	return f.media(o)
+}
+
+// media adds what a string holds, and other names that it is given under.
+func (f field) media(o object) (object, error) {
+	media, isMedia := f.Tag.Lookup("media")
+	alias, isAlias := f.Tag.Lookup("alias")
+	if !isMedia && !isAlias {
+		return o, nil
+	}
+	if o.typeOf() != "string" || isAlias && media != "application/json" {
+		return nil, fmt.Errorf("tag media or alias does not fit type %v", f.Type)
+	}
+	o = o.with("contentMediaType", media)
+	if isAlias {
+		o = o.with("x-alias", strings.Split(alias, ","))
+	}
 	return o, nil
 }
