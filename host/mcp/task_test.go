@@ -19,7 +19,8 @@ import (
 // errands is a house whose tools want to be tasks.
 type errands struct{ *house }
 
-func (errands) TaskMode(_ sdk.Scope, tool string) conversation.TaskMode {
+func (errands) TaskMode(call *sdk.Call) conversation.TaskMode {
+	tool := call.Tool
 	when, name, ok := strings.Cut(tool, ".")
 	switch {
 	case !ok || name == "unknown":
@@ -323,10 +324,16 @@ type jobbing struct {
 }
 
 func (j jobbing) Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.Result, error) {
-	if c.Tool == "start" {
-		emit(sdk.Event{Kind: sdk.EventJob, Job: 7, Message: "shell"})
+	_, tool, ok := strings.Cut(c.Tool, ".")
+	if !ok {
+		tool = c.Tool
+	}
+	if jobs, ok := map[string]int64{"start": 1, "several": 3, "many": 100}[tool]; ok {
+		for n := range jobs {
+			emit(sdk.Event{Kind: sdk.EventJob, Job: 8 - jobs + n, Message: "shell"})
+		}
 		r := sdk.Text("started")
-		r.Meta = json.RawMessage(`{"io.modelcontextprotocol/related-task":{"taskId":"forged"}}`)
+		r.Meta = json.RawMessage(`{"io.modelcontextprotocol/related-task":{"taskId":"forged"},"skill/related-tasks":[{"taskId":"forged"}]}`)
 		return r, nil
 	}
 	return j.errands.Call(ctx, c, emit)
@@ -355,9 +362,20 @@ func (j jobbing) CancelJob(ctx context.Context, s sdk.Scope, id string) error {
 // it, and only the host can name one.
 func TestJobsAsTasks(t *testing.T) {
 	h := jobbing{errands{newHouse()}, make(chan string, 1)}
-	s := serve(t, h, taskOptions(memory.Open()))
+	o := taskOptions(memory.Open())
+	o.TaskAfter = time.Hour // nothing here takes long
+	s := serve(t, h, o)
 	expect(t, s.ask(toolCall("1", "start", `{}`, metaPlain)), `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"skill","version":"1"}},"content":...`)
 	expect(t, s.ask(toolCall("2", "start", `{}`, metaTasks)), `...,"io.modelcontextprotocol/related-task":{"taskId":"job-alice-shell-7"}},"content":[...started...`)
+	const three = `"io.modelcontextprotocol/related-task":{"taskId":"job-alice-shell-7"},"skill/related-tasks":[{"taskId":"job-alice-shell-5"},{"taskId":"job-alice-shell-6"},{"taskId":"job-alice-shell-7"}]}`
+	expect(t, s.ask(toolCall("7", "several", `{}`, metaTasks)), `..."resultType":"complete",...`+three+`,"content":[...started...`)
+	expect(t, s.ask(toolCall("8", "several", `{}`, metaPlain)), `{"jsonrpc":"2.0","id":8,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"skill","version":"1"}},"content":...`)
+	if got := s.ask(toolCall("9", "many", `{}`, metaTasks)); strings.Count(got, "job-alice-shell-") != 33 || !strings.Contains(got, `[{"taskId":"job-alice-shell--24"},`) || strings.Contains(got, "forged") {
+		t.Errorf("the last 32 of many are named, the very last twice: %s", got)
+	}
+	// What a call says that became a task is in the result of the task.
+	expect(t, s.until(s.create("10", "optional.several", `{}`), "completed"), `..."result":{"resultType":"complete",...`+three+`,"content":[...started...`)
+	expect(t, s.ask(toolCall("12", "long.several", `{}`, metaTasks)), `..."resultType":"complete",...`+three+`,"content":[...started...`)
 	expect(t, s.ask(taskCall("3", "get", "job-alice-shell-7")), `..."status":"completed",..."result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"skill","version":"1"}},"content":[...the end...`)
 	expect(t, s.ask(taskCall("4", "update", "job-alice-shell-7")), `{"jsonrpc":"2.0","id":4,"result":{"resultType":"complete",...`)
 	expect(t, s.ask(taskCall("5", "cancel", "job-alice-shell-7")), `{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete",...`)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/skillhost/skill/host/ask/form"
 	"github.com/skillhost/skill/host/mcp/message"
 	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
@@ -28,15 +29,16 @@ func (c *call) inputRequired(r *sdk.Result) {
 	}
 }
 
-// needsUser tells a client that cannot ask what its user is to be asked.
-func (c *call) needsUser(r *sdk.Result, p *purpose, sc *sdk.Call) {
+// needsUser tells a client that cannot ask what its user is to be asked; page is
+// where the user can answer, or "".
+func (c *call) needsUser(r *sdk.Result, p *purpose, sc *sdk.Call, page string) {
 	// What only a user can answer, a model can ask in the conversation. For all
 	// else, and where there is no result to say it in, it is an error.
 	if flt, onlyUser := message.MissingAbilities(c.peer, r.Questions); flt != nil && (p != &tool || c.era.Modern && !onlyUser) {
 		c.fail(flt)
 		return
 	}
-	answer, report, err := message.NeedsUser(r.Questions)
+	answer, report, err := message.NeedsUser(r.Questions, page)
 	if err != nil {
 		c.failed(err, sc.Tool)
 		return
@@ -118,8 +120,13 @@ func (a *asks) ask(ctx context.Context, to wire.Outlet, questions map[string]sdk
 	names := slices.Sorted(maps.Keys(questions))
 	open := make(map[string]string, len(names)) // id on the wire, by name
 	replies := make(map[string]chan wire.Envelope, len(names))
+	older := map[string]form.Older{}
 	for _, name := range names {
 		q := questions[name]
+		if f, err := form.Parse(q.Schema); err == nil && q.Kind == sdk.QuestionForm && a.t.isOld() {
+			older[name] = f.Older()
+			q.Schema = older[name].Schema
+		}
 		open[name], replies[name] = a.send(to, &q)
 	}
 	defer func() { a.withdraw(to, slices.Collect(maps.Values(open))) }()
@@ -128,7 +135,9 @@ func (a *asks) ask(ctx context.Context, to wire.Outlet, questions map[string]sdk
 		select {
 		case e := <-replies[name]:
 			delete(open, name)
-			out[name] = a.read(&e, questions[name].Kind)
+			answer := a.read(&e, questions[name].Kind)
+			answer.Content = older[name].Restore(answer.Content)
+			out[name] = answer
 		case <-ctx.Done():
 			return nil, &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled while it waited for an answer", Err: context.Cause(ctx)}
 		case <-gone:
@@ -136,6 +145,14 @@ func (a *asks) ask(ctx context.Context, to wire.Outlet, questions map[string]sdk
 		}
 	}
 	return out, nil
+}
+
+// lastOld is the last revision whose forms have no lists and no oneOf.
+const lastOld = "2025-06-18"
+
+func (t *Conversation) isOld() bool {
+	v := t.version.Load()
+	return v != nil && *v <= lastOld
 }
 
 // send puts one question and returns its id and where its answer will come.
@@ -169,14 +186,20 @@ func (a *asks) withdraw(to wire.Outlet, ids []string) {
 // read turns the client's reply into an answer. An error is a cancellation:
 // the client could not ask.
 func (a *asks) read(e *wire.Envelope, kind sdk.QuestionKind) sdk.Answer {
+	channel := "elicitation"
+	if kind == sdk.QuestionURL {
+		channel = "url"
+	}
+	cancel := sdk.Answer{Action: "cancel", Channel: channel}
 	if e.Result == nil {
 		a.t.room.o.Logger.Warn("the client could not ask its user", "kind", kind, "err", wire.Clip(string(e.Err)))
-		return sdk.Answer{Action: "cancel"}
+		return cancel
 	}
 	answer, err := message.ReadAnswer(e.Result)
 	if err != nil {
 		a.t.room.o.Logger.Warn("the client answered a question with nonsense", "kind", kind, "err", err)
-		return sdk.Answer{Action: "cancel"}
+		return cancel
 	}
+	answer.Channel = channel
 	return answer
 }

@@ -45,6 +45,7 @@ func (c *call) begin() *wire.Buffer {
 func (c *call) end(out *wire.Buffer, flt *wire.Fault) {
 	out.B = append(out.B, '}')
 	if b := c.via.batch; b != nil && !b.holds(len(out.B)) {
+		out.Told(false)
 		out.Free()
 		out, flt = wire.NewAnswer(c.msg.ID), tooLarge
 		out.B = append(flt.Append(out.B), '}')
@@ -84,10 +85,10 @@ func (c *call) run(f func(*call)) {
 	c.pulse.start(c)
 	begin := c.via.Begin
 	if begin == nil {
-		begin = c.room.slots.Begin
+		begin = c.lane.Begin
 	}
-	if !begin(func() { f(c) }, c.via.batch == nil) {
-		c.fail(tooBusy("too many calls are waiting"))
+	if err := begin(func() { f(c) }, c.via.batch == nil); err != nil {
+		c.fail(tooBusy(err.Error()))
 	}
 }
 
@@ -115,21 +116,16 @@ func (c *call) work(p *purpose) {
 		p.fail(c, &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled before it ran"}, &sdk.Call{})
 		return
 	}
-	if p == &tool && c.task(&sc) {
+	q := inquiry{call: c, p: p, sc: &sc}
+	defer q.end()
+	if q.begin() || p == &tool && c.task(&sc) {
 		return
 	}
-	early := sc.Answers // of a client that answers before it is asked
-	if sc.State != "" {
-		early = nil
+	if asker := c.room.o.Asker; asker != nil && !sc.Client.Form {
+		sc.Client.Form = asker.Attached(sc.Scope, sc.Client.URL)
 	}
 	for round := 1; ; round++ {
 		r, err := c.ask(sc)
-		if err == nil && len(r.Questions) > 0 && round < maxRounds {
-			if answers := foreseen(r.Questions, early); answers != nil {
-				sc.Answers, sc.State, early = answers, r.State, nil
-				continue
-			}
-		}
 		switch {
 		case err != nil:
 			p.fail(c, err, &sc)
@@ -137,31 +133,10 @@ func (c *call) work(p *purpose) {
 		case len(r.Questions) == 0:
 			p.reply(c, &r)
 			return
-		case !c.peer.CanAsk(r.Questions):
-			c.needsUser(&r, p, &sc)
-			return
-		case c.era.Modern:
-			c.inputRequired(&r)
-			return
-		case round == maxRounds:
-			p.fail(c, &sdk.Error{Kind: sdk.Limit, Op: "mcp.Call",
-				What: fmt.Sprintf("the tool asked its user more than %d times", maxRounds)}, &sc)
+		}
+		if !q.put(&r, round) {
 			return
 		}
-		c.room.slots.Leave() // a human may think for long: hold nothing meanwhile
-		answers, err := c.asks.ask(c.ctx, c.out, r.Questions)
-		if !c.room.slots.Reenter(c.ctx) {
-			err = &sdk.Error{Kind: sdk.Canceled, Op: "mcp.Call", What: "canceled while it waited for an answer"}
-		}
-		switch {
-		case err == errGone:
-			c.needsUser(&r, p, &sc)
-			return
-		case err != nil:
-			p.fail(c, err, &sc)
-			return
-		}
-		sc.Answers, sc.State = answers, r.State
 	}
 }
 
@@ -190,6 +165,7 @@ func (c *call) reply(r *sdk.Result) {
 		runtime.Gosched() // others may be done as well: one write for all
 	}
 	if out := c.begin(); out != nil {
+		c.carry(out)
 		out.B = c.era.Result(out.B, r)
 		c.end(out, nil)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/relay"
 	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
@@ -18,6 +19,7 @@ const maxBatch = 1000
 // request that needs none.
 type Conversation struct {
 	room  *Room
+	lane  relay.Lane // of its calls
 	scope sdk.Scope
 	out   wire.Outlet     // for what belongs to no request
 	base  context.Context // of every call
@@ -27,6 +29,7 @@ type Conversation struct {
 	roots roots
 	ears  ears
 	client
+	mailbox mailbox
 }
 
 // client is what is known of a client that introduced itself for good.
@@ -38,9 +41,16 @@ type client struct {
 }
 
 // Open begins a conversation. out takes what belongs to no request; its End is
-// not called. Nothing runs on after ctx is done and Close.
+// not called. Nothing runs on after ctx is done and Close. Its calls may take all
+// of the Room's slots.
 func (r *Room) Open(ctx context.Context, scope sdk.Scope, out wire.Outlet) *Conversation {
-	t := &Conversation{room: r, scope: scope, out: out}
+	return r.OpenIn(ctx, r.slots.All(), scope, out)
+}
+
+// OpenIn is Open for a caller whose calls are to keep to a lane of the Room's
+// slots.
+func (r *Room) OpenIn(ctx context.Context, lane relay.Lane, scope sdk.Scope, out wire.Outlet) *Conversation {
+	t := &Conversation{room: r, lane: lane, scope: scope, out: out}
 	t.base, t.stop = context.WithCancel(ctx)
 	t.calls.max = r.o.Concurrency + r.o.Queue
 	t.asks.t, t.ears.t = t, t
@@ -51,9 +61,9 @@ func (r *Room) Open(ctx context.Context, scope sdk.Scope, out wire.Outlet) *Conv
 type Via struct {
 	Out wire.Outlet
 
-	// Begin runs a call; false means that too many wait. single says that it may
-	// be run in place. nil is the Room's Slots.Begin.
-	Begin func(run func(), single bool) bool
+	// Begin runs a call; the error is that too many wait. single says that it may
+	// be run in place. nil is the Begin of the Conversation's lane.
+	Begin func(run func(), single bool) error
 
 	batch *batch // that it is part of, or nil
 }
@@ -134,6 +144,7 @@ func (t *Conversation) notification(method string, m *message.Request) {
 	case "notifications/initialized":
 		if t.legacy.Load() != nil && t.inited.CompareAndSwap(false, true) {
 			t.ears.legacy()
+			t.attend()
 		}
 	case "notifications/roots/list_changed":
 		t.roots.forget()
@@ -202,6 +213,9 @@ func (t *Conversation) Met() (version string, ok bool) {
 	return "", false
 }
 
+// Begin runs a call beside whoever brings it, once there is a slot for it.
+func (t *Conversation) Begin(run func(), _ bool) error { return t.lane.Begin(run, false) }
+
 // Scope is the scope of every call.
 func (t *Conversation) Scope() sdk.Scope { return t.scope }
 
@@ -226,6 +240,7 @@ func (t *Conversation) Close() {
 	t.asks.shut()
 	t.stop()
 	t.ears.stop()
+	t.mailbox.close()
 }
 
 // A registry knows the calls that are accepted and not yet answered.

@@ -113,6 +113,14 @@ func (e *ears) legacy() {
 	}
 }
 
+// subscribed reports whether the client subscribes to uri.
+func (e *ears) subscribed(uri string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.uris[uri]
+	return ok && !e.stopped
+}
+
 func (e *ears) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -253,8 +261,10 @@ func (c *call) listen() {
 	if len(p.Notifications.Tasks) > 0 {
 		go c.follow(p.Notifications.Tasks, say)
 	}
+	leaveInbox := c.listenToInbox(uris, say)
 	context.AfterFunc(c.ctx, func() {
 		leave()
+		leaveInbox()
 		mu.Lock()
 		over = true
 		mu.Unlock()

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/skillhost/skill/host/mcp/message"
 	"github.com/skillhost/skill/host/mcp/task"
@@ -28,10 +30,50 @@ type Job struct {
 	Result    sdk.Result // if it is completed
 }
 
-// started notes the job that a call has started. Of several it is the last.
+// maxJobs bounds how many of its jobs a result names: the last ones. No more of
+// a caller's run at once.
+const maxJobs = 32
+
+// andJob returns jobs with one more; "" is none. It changes no list that it is
+// given: an answer may be written from it.
+func andJob(jobs []string, id string) []string {
+	if id == "" {
+		return jobs
+	}
+	return append(slices.Clone(jobs[max(0, len(jobs)-maxJobs+1):]), id)
+}
+
+// jobs are the ids of the jobs that one errand has started.
+type jobs struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (j *jobs) add(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.ids = andJob(j.ids, id)
+}
+
+func (j *jobs) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.ids
+}
+
+// jobID is the id, as a task, of the job that e tells of; empty if there are no
+// tasks here.
+func (r *Room) jobID(scope sdk.Scope, e sdk.Event) string {
+	if j, ok := r.b.(Jobber); ok && r.o.Tasks != nil {
+		return j.JobID(scope, e)
+	}
+	return ""
+}
+
+// started notes the job that a call has started, for a client that can ask for it.
 func (c *call) started(e sdk.Event) {
-	if j, ok := c.room.b.(Jobber); ok && c.room.o.Tasks != nil && c.era.Modern && c.peer.HasTasks() {
-		c.era.Job = j.JobID(c.scope, e)
+	if c.era.Modern && c.peer.HasTasks() {
+		c.era.Jobs = andJob(c.era.Jobs, c.room.jobID(c.scope, e))
 	}
 }
 

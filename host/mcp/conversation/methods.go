@@ -22,7 +22,7 @@ const listenMethod = "subscriptions/listen"
 func (c *call) serve() {
 	switch c.method {
 	case "tools/call":
-		c.run(func(c *call) { c.work(&tool) })
+		c.run((*call).useTool)
 	case "prompts/get":
 		c.run(func(c *call) { c.work(&prompt) })
 	case "resources/read":
@@ -97,7 +97,7 @@ func (c *call) initialize() {
 	c.legacy.Store(remembered(message.Initialized(&p)))
 	c.succeed(func(l *wire.List) {
 		l.Text("protocolVersion", version)
-		l.Raw("capabilities", c.room.capabilities())
+		l.Raw("capabilities", c.room.capabilities(true))
 		l.Raw("serverInfo", c.room.server)
 		l.Optional("instructions", c.room.o.Instructions)
 	})
@@ -116,14 +116,19 @@ func (c *call) discover() {
 			l.B = wire.AppendString(l.B, v)
 		}
 		l.B = append(l.B, ']')
-		l.Raw("capabilities", c.room.capabilities())
+		l.Raw("capabilities", c.room.capabilities(false))
 		l.Optional("instructions", c.room.o.Instructions)
 	})
 }
 
-func (r *Room) capabilities() raw {
+// capabilities are those of this server. Channels exist for clients that
+// introduce themselves for good only.
+func (r *Room) capabilities(legacy bool) raw {
 	l := wire.NewList([]byte("{"))
 	l.Raw("completions", raw("{}"))
+	if legacy && r.o.Inbox != nil {
+		l.Raw("experimental", raw(`{"`+message.Channel+`":{}}`))
+	}
 	if len(r.settings) > 0 {
 		l.Key("extensions")
 		in := wire.NewList(append(l.B, '{'))

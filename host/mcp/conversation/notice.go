@@ -57,7 +57,11 @@ func (p *pulse) emit(e sdk.Event) {
 	case sdk.EventProgress:
 		p.progress(e.Progress, e.Total, e.Message)
 	case sdk.EventPartial: // MCP knows no partial content
-		p.progress(math.NaN(), 0, message.Preview(&e.Content))
+		if text := message.Preview(&e.Content); p.token != nil {
+			p.progress(math.NaN(), 0, text)
+		} else {
+			p.log("info", text)
+		}
 	case sdk.EventLog:
 		p.log(e.Level, e.Message)
 	case sdk.EventJob:

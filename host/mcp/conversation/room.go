@@ -77,6 +77,9 @@ type Options struct {
 	Logger       *slog.Logger  // for the operator, never for the client; discards
 	Tasks        *task.Tasks   // of all conversations; nil: calls do not become tasks
 	TaskAfter    time.Duration // how long a call may take that is not to be a task at once; 5 s
+	Inbox        Inbox         // what comes for sessions; nil: nothing does
+	Asker        Asker         // ways to the user of a call beside its client; nil: there is none
+	Poll         time.Duration // how long a call waits that comes back for an answer from the page; 45 s
 }
 
 func (o Options) withDefaults() Options {
@@ -94,6 +97,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 10 * time.Second
+	}
+	if o.Poll <= 0 {
+		o.Poll = pollTime
 	}
 	if o.TaskAfter <= 0 {
 		o.TaskAfter = 5 * time.Second

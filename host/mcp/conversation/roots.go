@@ -92,9 +92,9 @@ func (r *roots) learn(c *call, asking chan struct{}, turn int) (known []string) 
 
 // outside runs f, which waits for the client, without the slot of the call.
 func (c *call) outside(f func()) {
-	c.room.slots.Leave()
+	c.lane.Leave()
 	f()
-	c.room.slots.Reenter(c.ctx) // if not, the call was cancelled
+	c.lane.Reenter(c.ctx) // if not, the call was cancelled
 }
 
 func isClosed(ch chan struct{}) bool {

@@ -31,9 +31,9 @@ type TaskMode struct {
 
 // A Tasker is a Backend whose tools may want to be tasks.
 type Tasker interface {
-	// TaskMode returns the mode of a tool as the client spelled it. It is zero
-	// for one that the caller of scope may not call.
-	TaskMode(scope sdk.Scope, tool string) TaskMode
+	// TaskMode returns the mode of the tool that a call means, however the client
+	// spelled it. It is zero for one that the caller may not call.
+	TaskMode(call *sdk.Call) TaskMode
 }
 
 // tasker returns the Tasker if the Room has tasks, else nil.
@@ -52,7 +52,7 @@ func (c *call) task(sc *sdk.Call) bool {
 	if t == nil {
 		return false
 	}
-	mode := t.TaskMode(sc.Scope, sc.Tool)
+	mode := t.TaskMode(sc)
 	switch {
 	case mode.When == TaskNever:
 		return false
@@ -130,10 +130,12 @@ func (c *call) mayBecome(e *errand) {
 		c.failed(e.err, e.call.Tool)
 	case len(e.result.Questions) == 0:
 		c.reply(&e.result)
-	case !c.peer.CanAsk(e.result.Questions):
-		c.needsUser(&e.result, &tool, &e.call)
 	default:
-		c.inputRequired(&e.result)
+		q := inquiry{call: c, p: &tool, sc: &e.call}
+		defer q.end()
+		if q.put(&e.result, 1) {
+			c.mayBecome(c.room.errand(c.ctx, q.sc, c.era))
+		}
 	}
 }
 
@@ -146,6 +148,7 @@ type errand struct {
 	cancel context.CancelCauseFunc
 	emit   func(sdk.Event) // of the request, or nil
 	run    atomic.Pointer[task.Run]
+	jobs   jobs
 	done   chan struct{} // closed when the two below are set
 	result sdk.Result
 	err    error
@@ -181,6 +184,9 @@ func (e *errand) tell(ev sdk.Event) {
 	}
 	if run := e.run.Load(); run != nil && ev.Kind == sdk.EventProgress {
 		run.Say(ev.Message)
+	}
+	if ev.Kind == sdk.EventJob {
+		e.jobs.add(e.room.jobID(e.call.Scope, ev))
 	}
 }
 
@@ -226,7 +232,9 @@ func (e *errand) end(round int) task.End {
 }
 
 func (e *errand) completed(r *sdk.Result) task.End {
-	return task.End{Status: task.Completed, Body: message.TaskBody(e.era.Result(nil, r))}
+	era := e.era
+	era.Jobs = e.jobs.all()
+	return task.End{Status: task.Completed, Body: message.TaskBody(era.Result(nil, r))}
 }
 
 func failedTask(flt *wire.Fault) task.End {
@@ -240,7 +248,7 @@ func (e *errand) unanswerable() task.End {
 	if flt, onlyUser := message.MissingAbilities(peer, questions); flt != nil && !onlyUser {
 		return failedTask(flt)
 	}
-	answer, report, err := message.NeedsUser(questions)
+	answer, report, err := message.NeedsUser(questions, "")
 	if err != nil {
 		answer = e.room.failure(err, e.call.Tool)
 	} else {

@@ -81,7 +81,7 @@ func (c *call) updateTask(o task.Owner, id string) {
 		return
 	}
 	e := c.room.errand(c.ctx, &sdk.Call{}, c.era)
-	run, again, err := c.room.o.Tasks.Answer(c.ctx, o, id, answers, e.cancel)
+	run, again, err := c.room.o.Tasks.Answer(c.ctx, o, id, came(answers, "mrtr"), e.cancel)
 	if run == nil {
 		e.cancel(nil)
 	} else {

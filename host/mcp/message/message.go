@@ -27,6 +27,7 @@ const (
 	metaAbilities = gosdk.MetaKeyClientCapabilities
 	metaLevel     = gosdk.MetaKeyLogLevel
 	metaRelated   = "io.modelcontextprotocol/related-task"
+	metaAllJobs   = "skill/related-tasks" // the host's own: a list of what metaRelated is one of
 
 	MetaServer = gosdk.MetaKeyServerInfo
 	MetaListen = gosdk.MetaKeySubscriptionID

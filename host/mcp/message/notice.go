@@ -79,6 +79,25 @@ func Updated(uri string, subscription json.RawMessage) wire.List {
 	return l
 }
 
+// Channel is the capability of a server, and of a client, that has events for
+// the client's model. No revision of the protocol has it; the contract is that of
+// the clients which do (code.claude.com, "Channels reference").
+const Channel = "claude/channel"
+
+// ChannelEvent begins the notification of an event. The names in meta are
+// identifiers.
+func ChannelEvent(content string, meta [][2]string) wire.List {
+	l := notification("notifications/" + Channel)
+	l.Text("content", content)
+	l.Key("meta")
+	in := wire.NewList(append(l.B, '{'))
+	for _, m := range meta {
+		in.Text(m[0], m[1])
+	}
+	l.B = append(in.B, '}')
+	return l
+}
+
 // subscribed says to which subscription a notification belongs.
 func subscribed(l *wire.List, id raw) {
 	if id != nil {

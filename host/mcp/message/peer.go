@@ -14,7 +14,13 @@ import (
 type Peer struct {
 	Client     sdk.Client
 	Extensions map[string]json.RawMessage // their settings, by name; nil if there are none
+	Channel    bool                       // it may show events of a channel to its model
 }
+
+// channelClients are the names of clients that show events of a channel to their
+// model where their user has said so when they were started. They do not tell
+// the server, and drop the events silently where nobody has.
+var channelClients = []string{"claude-code", "crush"}
 
 // Introduce reads what a modern request, of the given version, must say of its
 // client.
@@ -66,7 +72,9 @@ func Initialized(p *gosdk.InitializeParams) *Peer {
 	if can := p.Capabilities; can != nil {
 		out.elicits(can.Elicitation)
 		out.Client.Sampling, out.Client.Roots = can.Sampling != nil, can.RootsV2 != nil
+		_, out.Channel = can.Experimental[Channel]
 	}
+	out.Channel = out.Channel || slices.Contains(channelClients, out.Client.Name)
 	return out
 }
 

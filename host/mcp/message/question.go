@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/skillhost/skill/host/ask/form"
 	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
@@ -45,8 +46,9 @@ func objectOr(v raw, other string) raw {
 }
 
 // NeedsUser says, to the model and as a report for a program, what the user is
-// to be asked by a client that cannot ask.
-func NeedsUser(questions map[string]sdk.Question) (answer sdk.Result, report json.RawMessage, err error) {
+// to be asked by a client that cannot ask; page is where the user can answer, or
+// "".
+func NeedsUser(questions map[string]sdk.Question, page string) (answer sdk.Result, report json.RawMessage, err error) {
 	var b strings.Builder
 	b.WriteString("needs_user: the tool needs an answer from the user, and this client cannot be asked for one")
 	type question struct {
@@ -55,8 +57,9 @@ func NeedsUser(questions map[string]sdk.Question) (answer sdk.Result, report jso
 	}
 	list := struct {
 		NeedsUser bool       `json:"needs_user"`
+		Page      string     `json:"page,omitempty"`
 		Questions []question `json:"questions"`
-	}{NeedsUser: true}
+	}{NeedsUser: true, Page: page}
 	for _, id := range slices.Sorted(maps.Keys(questions)) {
 		q := questions[id]
 		q.Schema, q.Params = wire.Compact(q.Schema), wire.Compact(q.Params)
@@ -65,16 +68,48 @@ func NeedsUser(questions map[string]sdk.Question) (answer sdk.Result, report jso
 		if q.URL != "" {
 			fmt.Fprintf(&b, " (open %s)", q.URL)
 		}
-		if q.Schema != nil {
-			fmt.Fprintf(&b, " (an object that fits %s)", q.Schema)
-		}
+		appendFields(&b, q.Schema)
 	}
-	b.WriteString("\nAsk the user in the conversation and call the tool again with the answer in its arguments if it takes one there;" +
+	if page != "" {
+		fmt.Fprintf(&b, "\nThe user can answer at %s or, in a terminal, with \"skill answer\", as long as the question is open."+
+			" Tell the user so; when that is done, call the tool again with the same arguments and it gets the answer.", page)
+	}
+	b.WriteString("\nOr ask the user in the conversation and call the tool again with the answer in its arguments if it takes one there;" +
 		" or use a client that supports elicitation")
 	answer = sdk.Text(b.String())
 	answer.Failed = true
 	report, err = json.Marshal(list)
 	return answer, report, err
+}
+
+// appendFields says what a form asks for.
+func appendFields(b *strings.Builder, schema raw) {
+	if schema == nil {
+		return
+	}
+	f, err := form.Parse(schema)
+	if err != nil {
+		fmt.Fprintf(b, " (an object that fits %s)", schema)
+		return
+	}
+	for i := range f.Fields {
+		x := &f.Fields[i]
+		fmt.Fprintf(b, "\n- %s", x.Name)
+		if x.Title != x.Name {
+			fmt.Fprintf(b, " (%s)", form.Line(x.Title))
+		}
+		if x.About != "" {
+			fmt.Fprintf(b, ": %s", form.Line(x.About))
+		}
+		what := map[form.Kind]string{form.Choice: "one of", form.Several: "any of", form.YesNo: "true or false", form.Number: "a number", form.Integer: "a whole number"}[x.Kind]
+		if what != "" {
+			fmt.Fprintf(b, " [%s", what)
+			for j, o := range x.Options {
+				fmt.Fprintf(b, "%s %s", map[bool]string{true: ":", false: " |"}[j == 0], form.Line(o.Label))
+			}
+			b.WriteByte(']')
+		}
+	}
 }
 
 // answers reads the inputResponses of a modern call.

@@ -84,7 +84,8 @@ func orElse(a, b string) string {
 type Era struct {
 	Modern bool            // since the revision ModernEra
 	Server json.RawMessage // this server's Implementation
-	Job    string          // the task that is the background job which the call has started, or empty
+	Also   []sdk.Content   // what the host says behind the tool's own content
+	Jobs   []string        // the tasks that are the background jobs which the call has started, in that order
 }
 
 // Open begins a result of the given type and ends in its metadata; guest is
@@ -102,12 +103,7 @@ func (e Era) Open(dst []byte, resultType string, guest json.RawMessage) wire.Lis
 	in := wire.NewList(append(l.B, '{'))
 	if e.Modern {
 		in.Raw(MetaServer, e.Server)
-		if e.Job != "" {
-			in.Key(metaRelated)
-			about := wire.NewList(append(in.B, '{'))
-			about.Text("taskId", e.Job)
-			in.B = append(about.B, '}')
-		}
+		e.related(&in)
 	}
 	for i := 0; i < len(entries); i += 2 {
 		in.Comma()
@@ -117,8 +113,30 @@ func (e Era) Open(dst []byte, resultType string, guest json.RawMessage) wire.Lis
 	return l
 }
 
+// related names the jobs. The protocol has a place for one, which is the last;
+// where there are more, all are named beside it.
+func (e Era) related(in *wire.List) {
+	if len(e.Jobs) == 0 {
+		return
+	}
+	in.Key(metaRelated)
+	in.B = appendTaskID(in.B, e.Jobs[len(e.Jobs)-1])
+	if len(e.Jobs) == 1 {
+		return
+	}
+	in.Key(metaAllJobs)
+	for i, id := range e.Jobs {
+		in.B = appendTaskID(append(in.B, "[,"[min(i, 1)]), id)
+	}
+	in.B = append(in.B, ']')
+}
+
+func appendTaskID(b []byte, id string) []byte {
+	return append(wire.AppendString(append(b, `{"taskId":`...), id), '}')
+}
+
 // guestMeta returns the keys and values of a tool's metadata, without those
-// that only the protocol may set.
+// that only the protocol or the host may set.
 func guestMeta(v raw) []raw {
 	if v == nil {
 		return nil
@@ -129,7 +147,7 @@ func guestMeta(v raw) []raw {
 	}
 	var out []raw
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		if strings.HasPrefix(k, metaReserved) {
+		if strings.HasPrefix(k, metaReserved) || k == metaAllJobs {
 			continue
 		}
 		if v := wire.Compact(m[k]); v != nil {
@@ -164,6 +182,12 @@ func (e Era) Result(dst []byte, r *sdk.Result) []byte {
 			l.B = append(l.B, ',')
 		}
 		l.B = appendContent(l.B, &sdk.Content{Text: "guest: the tool's structured content is not JSON"})
+	}
+	for i := range e.Also {
+		if l.B[len(l.B)-1] != '[' {
+			l.B = append(l.B, ',')
+		}
+		l.B = appendContent(l.B, &e.Also[i])
 	}
 	l.B = append(l.B, ']')
 	if structured != nil && (e.Modern || wire.IsObject(bytes.TrimLeft(structured, " \t"))) {

@@ -11,18 +11,27 @@ import (
 	"time"
 )
 
+// maxAnswered bounds the connections that are being told why they are turned
+// away. Others are closed without a word: a neighbour that comes often must not
+// take what the user needs.
+const maxAnswered = 16
+
 // Only returns a listener that turns away connections of other users than uid
-// and root: answer is written to them, and turned told who it was. l listens on
-// a loopback address.
-func Only(l net.Listener, uid int, answer string, turned func(who string)) net.Listener {
-	return &listener{l, uid, answer, turned}
+// and root: answer is written to them. turned is told of the n connections that
+// were turned away since it was told before, and who the last one was; that is
+// once in a second at most. l listens on a loopback address.
+func Only(l net.Listener, uid int, answer string, turned func(who string, n int)) net.Listener {
+	return &listener{Listener: l, uid: uid, answer: answer, answered: make(chan struct{}, maxAnswered), owner: owner,
+		tally: tally{every: time.Second, tell: turned}}
 }
 
 type listener struct {
 	net.Listener
-	uid    int
-	answer string
-	turned func(string)
+	uid      int
+	answer   string
+	answered chan struct{} // holds one for each connection that is being answered
+	owner    func(net.Conn) (int, error)
+	tally    tally
 }
 
 // Accept returns the next connection that is not turned away.
@@ -32,7 +41,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		who, err := owner(c)
+		who, err := l.owner(c)
 		if err == nil && (who == l.uid || who == 0 || who == anybody) {
 			return c, nil
 		}
@@ -40,13 +49,26 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil { // it is gone, or cannot be told: not served
 			name = err.Error()
 		}
-		l.turned(name)
-		go l.refuse(c)
+		l.tally.add(name)
+		select {
+		case l.answered <- struct{}{}:
+			go l.refuse(c)
+		default:
+			c.Close()
+		}
 	}
+}
+
+// Close tells what was not told yet.
+func (l *listener) Close() error {
+	err := l.Listener.Close()
+	l.tally.close()
+	return err
 }
 
 // refuse answers, and waits a little for the other end to read that.
 func (l *listener) refuse(c net.Conn) {
+	defer func() { <-l.answered }()
 	defer c.Close()
 	if c.SetDeadline(time.Now().Add(time.Second)) != nil {
 		return

@@ -38,8 +38,8 @@ func serve(t *testing.T, address string, uid int) (string, chan string) {
 	if err != nil {
 		t.Skipf("no %s here: %v", address, err)
 	}
-	turned := make(chan string, 8)
-	l = Only(l, uid, "go away", func(who string) { turned <- who })
+	turned := make(chan string, 64)
+	l = Only(l, uid, "go away", func(who string, _ int) { turned <- who })
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -129,7 +129,7 @@ func TestSentAndGone(t *testing.T) {
 	}
 	c.Close() // before anybody has accepted it
 	turned := make(chan string, 1)
-	only := Only(l, os.Getuid(), "go away", func(who string) {
+	only := Only(l, os.Getuid(), "go away", func(who string, _ int) {
 		turned <- who
 		l.Close()
 	})

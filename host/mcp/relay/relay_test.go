@@ -1,12 +1,14 @@
 package relay
 
 import (
-	"context"
+	"bufio"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/skillhost/skill/host/mcp/wire"
@@ -58,8 +60,8 @@ func TestACallThatWaitsForTheNextLine(t *testing.T) {
 			return
 		}
 		calls.Add(1)
-		if !r.Begin(func() { <-next; calls.Done() }, true) {
-			t.Error("refused")
+		if err := r.Begin(func() { <-next; calls.Done() }, true); err != nil {
+			t.Error(err)
 		}
 	})
 	r.Start(wire.NewReader(in, 100), done)
@@ -77,58 +79,130 @@ func TestACallThatWaitsForTheNextLine(t *testing.T) {
 	calls.Wait()
 }
 
-func TestSlotsAreBounded(t *testing.T) {
-	s := NewSlots(2, 1)
-	gate, ran := make(chan struct{}), make(chan int, 4)
-	work := func(n int) func() { return func() { <-gate; ran <- n } }
-	for n, want := range []bool{true, true, true, false} {
-		if got := s.enter(work(n)); got != want {
-			t.Errorf("work %d: %v", n, got)
+// Brief calls that come together run where they were read, one after the other,
+// and their answers go out together. A call may be held up on a busy machine, so
+// that this is so at some time and not every time.
+func TestBriefCallsTogether(t *testing.T) {
+	for range 1000 {
+		if inPlace, writes := briefly(t, 50); inPlace && writes == 1 {
+			return
 		}
 	}
-	if !s.Crowded() || s.first() {
-		t.Error("two run")
+	t.Error("brief calls do not run where they were read")
+}
+
+// briefly runs calls that come together. It reports whether each was done before
+// the next was accepted, and how many writes the answers took.
+func briefly(t *testing.T, calls int) (inPlace bool, writes int64) {
+	done := make(chan struct{})
+	defer close(done)
+	var ran, wrote atomic.Int64
+	w := wire.NewWriter(writer(func(b []byte) { wrote.Add(1) }))
+	accepted := int64(0)
+	inPlace = true
+	var r *Relay
+	r = New(w, NewSlots(4, calls), func([]byte, error) {
+		inPlace = inPlace && ran.Load() == accepted
+		accepted++
+		if err := r.Begin(func() {
+			b := wire.NewBuffer()
+			b.B = append(b.B, "answer\n"...)
+			w.Send(b)
+			ran.Add(1)
+		}, true); err != nil {
+			t.Error(err)
+		}
+	})
+	r.Start(wire.NewReader(strings.NewReader(strings.Repeat("call\n", calls)), 1000), done)
+	if err := <-r.End(); err != nil {
+		t.Fatal(err)
 	}
-	close(gate)
-	sum := <-ran + <-ran + <-ran
-	if sum != 0+1+2 {
-		t.Errorf("ran %d", sum)
+	for r.slots.busy() {
+		runtime.Gosched()
+	}
+	<-w.Idle()
+	if n := ran.Load(); n != int64(calls) {
+		t.Errorf("%d calls ran", n)
+	}
+	return inPlace, wrote.Load()
+}
+
+// A writer is told of every write.
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) {
+	w(b)
+	return len(b), nil
+}
+
+// Calls that wait for each other run beside each other.
+func TestSlowCallsTogether(t *testing.T) {
+	done := make(chan struct{})
+	defer close(done)
+	in, out := io.Pipe()
+	const calls = 4
+	var waiting *sync.WaitGroup // of a round
+	var r *Relay
+	r = New(wire.NewWriter(io.Discard), NewSlots(calls, calls), func([]byte, error) {
+		round := waiting
+		if err := r.Begin(func() { round.Done(); round.Wait() }, true); err != nil {
+			t.Error(err)
+		}
+	})
+	r.Start(wire.NewReader(in, 100), done)
+	for range 20 {
+		waiting = new(sync.WaitGroup)
+		waiting.Add(calls)
+		if _, err := io.WriteString(out, strings.Repeat("call\n", calls)); err != nil {
+			t.Fatal(err)
+		}
+		waiting.Wait()
+	}
+	out.Close()
+	if err := <-r.End(); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// Who gave its slot away for a while comes before those that have not begun.
-func TestReenterComesFirst(t *testing.T) {
-	s := NewSlots(1, 4)
-	if !s.first() {
-		t.Fatal("no slot")
-	}
-	s.Leave()
-	if !s.first() { // somebody else's by now
-		t.Fatal("no slot")
-	}
-	order := make(chan string, 2)
-	s.enter(func() { order <- "new" })
-	back := make(chan struct{})
-	go func() {
-		if s.Reenter(context.Background()) {
-			order <- "back"
+// What was answered before a call that takes long does not wait for it.
+func TestAnswersBeforeASlowCall(t *testing.T) {
+	done := make(chan struct{})
+	defer close(done)
+	in, out := io.Pipe()
+	answers, written := io.Pipe()
+	w := wire.NewWriter(written)
+	slow := make(chan struct{})
+	var r *Relay
+	r = New(w, NewSlots(4, 4), func(line []byte, _ error) {
+		name := string(line)
+		if err := r.Begin(func() {
+			if name == "slow" {
+				<-slow
+			}
+			b := wire.NewBuffer()
+			b.B = append(b.B, name+"\n"...)
+			w.Send(b)
+		}, true); err != nil {
+			t.Error(err)
 		}
-		close(back)
-	}()
-	for waiting := 0; waiting < 2; {
-		s.mu.Lock()
-		waiting = len(s.queue)
-		s.mu.Unlock()
+	})
+	r.Start(wire.NewReader(in, 100), done)
+	lines := bufio.NewScanner(answers)
+	for range 20 {
+		if _, err := io.WriteString(out, "brief\nslow\n"); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"brief", "slow"} {
+			if !lines.Scan() || lines.Text() != want {
+				t.Fatalf("got %q, want %q", lines.Text(), want)
+			}
+			if want == "brief" {
+				slow <- struct{}{}
+			}
+		}
 	}
-	s.Leave()
-	<-back
-	s.Leave()
-	if a, b := <-order, <-order; a != "back" || b != "new" {
-		t.Errorf("%s before %s", a, b)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if s.Reenter(ctx) {
-		t.Error("a cancelled context counts as alive")
+	out.Close()
+	if err := <-r.End(); err != nil {
+		t.Fatal(err)
 	}
 }

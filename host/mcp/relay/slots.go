@@ -13,9 +13,11 @@ type Slots struct {
 	mu      sync.Mutex
 	cap     int
 	running int
-	queue   []turn
 	max     int // that wait
-	idle    chan func()
+	waiting int // in the queue and in those of the lanes
+	queue   []turn
+	lanes   map[string]*held // of those that hold or want anything
+	idle    chan turn
 }
 
 // A turn waits for a slot. If pass is set, do takes the slot over and returns
@@ -23,6 +25,7 @@ type Slots struct {
 type turn struct {
 	do   func()
 	pass bool
+	lane Lane
 }
 
 // idleTime is how long a goroutine waits for more work.
@@ -30,39 +33,7 @@ const idleTime = time.Second
 
 // NewSlots returns Slots for n pieces of work, and a queue for as many more as
 // given.
-func NewSlots(n, queue int) *Slots { return &Slots{cap: n, max: queue, idle: make(chan func())} }
-
-// enter runs f in its own goroutine once there is a slot; false if too many
-// wait already.
-func (s *Slots) enter(f func()) bool {
-	s.mu.Lock()
-	if s.running < s.cap {
-		s.running++
-		s.mu.Unlock()
-		s.start(f)
-		return true
-	}
-	defer s.mu.Unlock()
-	if len(s.queue) >= s.max {
-		return false
-	}
-	s.queue = append(s.queue, turn{do: f})
-	return true
-}
-
-// Begin runs f: in place if there is a slot and inPlace is set, else in a
-// goroutine of its own once there is one. It reports false if too many wait.
-func (s *Slots) Begin(f func(), inPlace bool) bool {
-	s.mu.Lock()
-	if !inPlace || s.running >= s.cap {
-		s.mu.Unlock()
-		return s.enter(f)
-	}
-	s.running++
-	s.mu.Unlock()
-	s.work(f)
-	return true
-}
+func NewSlots(n, queue int) *Slots { return &Slots{cap: n, max: queue, idle: make(chan turn)} }
 
 // first takes a slot if nothing runs.
 func (s *Slots) first() bool {
@@ -75,81 +46,70 @@ func (s *Slots) first() bool {
 	return true
 }
 
-// work runs f, which holds a slot, and hands the slot on.
-func (s *Slots) work(f func()) {
-	f()
-	s.Leave()
+// take takes a slot if there is one.
+func (s *Slots) take() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running >= s.cap {
+		return false
+	}
+	s.running++
+	return true
 }
 
-// start runs f, which holds a slot, in a goroutine that is idle, or in a new
-// one.
-func (s *Slots) start(f func()) {
+// start runs the work of t, which holds a slot, in a goroutine that is idle, or
+// in a new one.
+func (s *Slots) start(t turn) {
 	select {
-	case s.idle <- f:
+	case s.idle <- t:
 	default:
-		go s.labour(f)
+		go s.labour(t)
 	}
 }
 
-// labour runs f and what comes after it.
-func (s *Slots) labour(f func()) {
-	var t *time.Timer
-	for f != nil {
-		f()
-		if f = s.release(); f != nil {
+// labour runs t and what comes after it.
+func (s *Slots) labour(t turn) {
+	var patience *time.Timer
+	for {
+		t.do()
+		var ok bool
+		if t, ok = s.release(t.lane); ok {
 			continue
 		}
-		if t == nil {
-			t = time.NewTimer(idleTime)
+		if patience == nil {
+			patience = time.NewTimer(idleTime)
 		} else {
-			t.Reset(idleTime)
+			patience.Reset(idleTime)
 		}
 		select {
-		case f = <-s.idle:
-		case <-t.C:
+		case t = <-s.idle:
+		case <-patience.C:
+			return
 		}
 	}
 }
 
-// Leave gives the caller's slot to the next that waits.
-func (s *Slots) Leave() {
-	if f := s.release(); f != nil {
-		s.start(f)
-	}
-}
-
-// release gives up a slot. If work waits for it, that is returned, and has it.
-func (s *Slots) release() func() {
+// release gives up a slot that l has. If work waits for it, that is returned,
+// and has it.
+func (s *Slots) release(l Lane) (next turn, ok bool) {
 	s.mu.Lock()
+	s.running--
+	s.yield(l)
 	if len(s.queue) == 0 {
-		s.running--
 		s.mu.Unlock()
-		return nil
+		return turn{}, false
 	}
-	next := s.queue[0]
+	next = s.queue[0]
+	s.queue[0] = turn{}
 	s.queue = s.queue[1:]
+	s.running++
+	s.unqueued(next.lane)
 	s.mu.Unlock()
 	if next.pass {
 		next.do()
-		return nil
+		return turn{}, false
 	}
-	return next.do
-}
-
-// Reenter waits for a slot, before those that have not begun; it reports
-// whether ctx was still alive then. The caller holds a slot either way.
-func (s *Slots) Reenter(ctx context.Context) bool {
-	s.mu.Lock()
-	if s.running < s.cap {
-		s.running++
-		s.mu.Unlock()
-		return ctx.Err() == nil
-	}
-	mine := make(chan struct{})
-	s.queue = append([]turn{{func() { close(mine) }, true}}, s.queue...)
-	s.mu.Unlock()
-	<-mine
-	return ctx.Err() == nil
+	return next, true
 }
 
 // busy reports whether any work runs.
@@ -164,4 +124,19 @@ func (s *Slots) Crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running > 1
+}
+
+// Reenter waits for a slot, before those that have not begun; it reports
+// whether ctx was still alive then. The caller holds a slot of l either way.
+func (l Lane) Reenter(ctx context.Context) bool {
+	s := l.s
+	mine := make(chan struct{})
+	s.mu.Lock()
+	if s.place(turn{func() { close(mine) }, true, l}) {
+		s.mu.Unlock()
+		return ctx.Err() == nil
+	}
+	s.mu.Unlock()
+	<-mine
+	return ctx.Err() == nil
 }

@@ -118,7 +118,7 @@ func TestOfficialClientPolls(t *testing.T) {
 	defer cs.Close()
 	go func() {
 		within(t, func() bool { return len(s.seen()) > 0 })
-		within(t, func() bool { return s.h.streams.Load() < 2 }) // only the standalone stream
+		within(t, func() bool { return s.h.streams.Len() < 2 }) // only the standalone stream
 		close(s.gate("g"))
 	}()
 	r, err := cs.CallTool(t.Context(), &gosdk.CallToolParams{Name: "wait", Arguments: map[string]any{"gate": "g"}})

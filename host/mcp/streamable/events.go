@@ -93,7 +93,9 @@ func (h *Handler) portion(v *visit, t *shelf.Stream, r *reader, p *shelf.Portion
 		if r.modern {
 			code = status(p.Fault)
 		}
-		h.writeJSON(v, code, b)
+		if h.writeJSON(v, code, b) != nil {
+			return false // it is kept, as whatever else a client did not get
+		}
 		t.Wrote(r.Reader, p.Events[0].N, true)
 		return true
 	}
@@ -144,9 +146,11 @@ func beginEvents(v *visit) {
 	v.w.WriteHeader(http.StatusOK)
 }
 
-// writeEvent writes one event at once.
-func (h *Handler) writeEvent(v *visit, id string, text []byte) {
-	_ = h.write(v, appendEvent(nil, id, text)) // a client that is gone hears nothing
+// writeEvent writes one event at once, and frees it.
+func (h *Handler) writeEvent(v *visit, b *wire.Buffer) {
+	err := h.write(v, appendEvent(nil, "", b.B)) // a client that is gone hears nothing
+	b.Told(err == nil)
+	b.Free()
 }
 
 func appendEvent(out []byte, id string, text []byte) []byte {

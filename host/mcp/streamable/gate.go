@@ -9,11 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/skillhost/skill/host/mcp/streamable/bound"
 	"github.com/skillhost/skill/host/mcp/streamable/head"
 	"github.com/skillhost/skill/host/mcp/wire"
 )
@@ -62,11 +60,15 @@ func (h *Handler) refuse(v *visit, no *refusal) {
 	b := wire.NewAnswer(no.id)
 	b.B = (&wire.Fault{Code: no.code, Message: no.what, Details: no.why, Data: no.data}).Append(b.B)
 	b.B = append(b.B, '}')
-	h.writeJSON(v, no.status, b)
+	_ = h.writeJSON(v, no.status, b) // a client that is gone needs no answer
 }
 
-// writeJSON writes a whole answer.
-func (h *Handler) writeJSON(v *visit, status int, b *wire.Buffer) {
+// writeJSON writes a whole answer, and waits until the client can have it.
+func (h *Handler) writeJSON(v *visit, status int, b *wire.Buffer) (err error) {
+	defer func() {
+		b.Told(err == nil)
+		b.Free()
+	}()
 	out := v.w.Header()
 	out["Content-Type"] = jsonType
 	out["Content-Length"] = []string{strconv.Itoa(len(b.B))}
@@ -76,8 +78,13 @@ func (h *Handler) writeJSON(v *visit, status int, b *wire.Buffer) {
 	}
 	h.hurry(v)
 	v.w.WriteHeader(status)
-	v.w.Write(b.B) // a client that is gone needs no answer
-	b.Free()
+	if _, err := v.w.Write(b.B); err != nil {
+		return err
+	}
+	if err := v.conn.Flush(); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
 }
 
 var (
@@ -92,15 +99,18 @@ func (h *Handler) hurry(v *visit) {
 
 // A gate checks what a request says of itself before anybody reads its body.
 type gate struct {
-	o        *Options
-	mu       sync.Mutex
-	limiters map[string]*rate.Limiter // by caller
+	o         *Options
+	callers   bound.Rates
+	strangers bound.Rates // by address: of those whom Authenticate refuses
+	friends   bound.Seen  // credentials of those whom it let in
 }
 
-// maxLimiters bounds the callers whose rates are remembered.
-const maxLimiters = 10000
-
-func (g *gate) init(o *Options) { g.o, g.limiters = o, map[string]*rate.Limiter{} }
+func (g *gate) init(o *Options) {
+	g.o = o
+	for _, r := range []*bound.Rates{&g.callers, &g.strangers} {
+		r.Rate, r.Burst = o.Rate, o.Burst
+	}
+}
 
 // origin refuses a request that a page of another site told a browser to send.
 func (g *gate) origin(v *visit) *refusal {
@@ -176,38 +186,50 @@ func (g *gate) method(v *visit, methods string) *refusal {
 
 // caller finds out who is behind a request, and whether there are too many.
 func (g *gate) caller(v *visit) *refusal {
-	if g.o.Authenticate != nil {
-		caller, rights, err := g.o.Authenticate(v.r)
-		if err != nil {
-			return g.stranger(err)
-		}
-		v.scope.Caller, v.scope.Rights = caller, rights
+	if g.o.Authenticate == nil {
+		return g.charge(v, 1)
 	}
+	from, says := head.Client(v.r.RemoteAddr), strings.Join(v.r.Header["Authorization"], "\n")
+	// From an address of many strangers nobody is looked at any more but who was
+	// let in before: callers may share it with them. All callers share that of a
+	// proxy on this machine.
+	if wait := g.strangers.Spent(from); wait > 0 && !head.Loopback(from) && !g.friends.Has(says) {
+		return tooMany("too many requests without a good token come from this address", wait)
+	}
+	caller, rights, err := g.o.Authenticate(v.r)
+	if err != nil {
+		return g.stranger(from, err)
+	}
+	g.friends.Add(says)
+	v.scope.Caller, v.scope.Rights = caller, rights
 	return g.charge(v, 1)
 }
 
 // charge counts n messages against the caller's rate.
 func (g *gate) charge(v *visit, n int) *refusal {
-	if g.o.Rate <= 0 || n == 0 {
+	who := v.scope.Caller
+	if g.o.Authenticate == nil { // all have the same name
+		who = head.Client(v.r.RemoteAddr)
+	}
+	switch wait, ok := g.callers.Take(who, n); {
+	case ok:
 		return nil
+	case wait == 0:
+		return tooMany("the batch has more messages than may come at once", 0)
+	default:
+		return tooMany("too many requests", wait)
 	}
-	turn := g.limiter(v).ReserveN(time.Now(), n)
-	if !turn.OK() {
-		return &refusal{status: http.StatusTooManyRequests, what: "limit", why: "the batch has more messages than may come at once"}
-	}
-	wait := turn.Delay()
-	if wait == 0 {
-		return nil
-	}
-	turn.Cancel()
-	return &refusal{status: http.StatusTooManyRequests, what: "limit", why: "too many requests", retry: wait}
 }
 
-func (g *gate) stranger(err error) *refusal {
+// stranger refuses who is not let in, and counts that against its address.
+func (g *gate) stranger(from string, err error) *refusal {
 	var no *Refusal
 	if !errors.As(err, &no) {
 		g.o.Logger.Error("cannot find out who is behind a request", "err", err)
 		return &refusal{status: http.StatusInternalServerError, code: wire.CodeInternal, what: "internal error"}
+	}
+	if wait, ok := g.strangers.Take(from, 1); !ok {
+		return tooMany("too many requests without a good token come from this address", wait)
 	}
 	what := map[int]string{http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden", http.StatusBadRequest: "invalid request"}[no.Status]
 	if what == "" {
@@ -216,32 +238,6 @@ func (g *gate) stranger(err error) *refusal {
 	return &refusal{status: no.Status, what: what, why: no.Error(), challenge: no.Challenge, retry: no.Retry}
 }
 
-// limiter returns that of the caller. Callers for whom there is no room share one.
-func (g *gate) limiter(v *visit) *rate.Limiter {
-	key := v.scope.Caller
-	if g.o.Authenticate == nil { // all have the same name
-		key = head.Name(v.r.RemoteAddr)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.limiters[key]
-	if l == nil && len(g.limiters) >= maxLimiters {
-		for k, l := range g.limiters {
-			if l.Tokens() >= float64(l.Burst()) { // as good as new
-				delete(g.limiters, k)
-			}
-		}
-		if len(g.limiters) >= maxLimiters {
-			key = crowd
-			l = g.limiters[key]
-		}
-	}
-	if l == nil {
-		l = rate.NewLimiter(rate.Limit(g.o.Rate), g.o.Burst)
-		g.limiters[key] = l
-	}
-	return l
+func tooMany(why string, wait time.Duration) *refusal {
+	return &refusal{status: http.StatusTooManyRequests, what: "limit", why: why, retry: wait}
 }
-
-// crowd is the name of those who share a limiter, and nobody's own.
-const crowd = ""

@@ -2,9 +2,12 @@ package streamable
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/skillhost/skill/sdk"
 )
 
 // A header that contradicts the body is refused, whatever it says; the body
@@ -64,7 +67,7 @@ func TestHeaderLies(t *testing.T) {
 
 func TestParamHeaders(t *testing.T) {
 	s := serve(t, Options{})
-	full := `{"region":"eu","deep":{"n":42,"yes":true}}`
+	full, began := `{"region":"eu","deep":{"n":42,"yes":true}}`, time.Now()
 	for _, c := range []struct {
 		name, args string
 		head       []string
@@ -95,14 +98,74 @@ func TestParamHeaders(t *testing.T) {
 			}
 		})
 	}
-	// Tools change; the headers follow.
-	if s.lists > 2 {
-		t.Errorf("listed %d times", s.lists)
-	}
+	// Tools change; the headers follow. The list has two pages, of which the first
+	// says that it is the one of before.
 	s.mu.Lock()
+	if most := 3 + int(time.Since(began).Seconds()); s.lists > most {
+		t.Errorf("listed %d times, want %d at most", s.lists, most)
+	}
 	s.version = 2
 	s.mu.Unlock()
-	time.Sleep(1100 * time.Millisecond)
 	s.t = t
-	isError(t, s.modern("1", "tools/call", "routed", `"name":"routed","arguments":{"region":"eu"}`, "Mcp-Param-Region1: eu"), 400, -32020, "Mcp-Param-Region2")
+	within(t, func() bool {
+		r := s.modern("1", "tools/call", "routed", `"name":"routed","arguments":{"region":"eu"}`, "Mcp-Param-Region1: eu")
+		if r.status == 200 {
+			return false
+		}
+		isError(t, r, 400, -32020, "Mcp-Param-Region2")
+		return true
+	})
+}
+
+// Means makes the house know "routed" by two more names, and by an address.
+func (h *house) Means(_ sdk.Scope, tool string, args json.RawMessage) (string, json.RawMessage, bool) {
+	switch tool {
+	case "skill/routed", "skill-engine/routed":
+		return "routed", args, true
+	case "InvokeSkill":
+		var a struct {
+			Parameters json.RawMessage `json:"parameters"`
+		}
+		_ = json.Unmarshal(args, &a)
+		return "routed", a.Parameters, false
+	}
+	return tool, args, true
+}
+
+// header_lie_by_other_name: a header that repeats an argument is held to it,
+// whatever name the tool is called by.
+func TestParamHeadersOfOtherSpellings(t *testing.T) {
+	s := serve(t, Options{})
+	for _, c := range []struct {
+		tool, args string
+		head       []string
+		lie        string
+	}{
+		{"skill/routed", `{"region":"eu"}`, []string{"Mcp-Param-Region1: eu"}, ""},
+		{"skill/routed", `{"region":"eu"}`, []string{"Mcp-Param-Region1: us"}, "different things"},
+		{"skill/routed", `{"region":"eu"}`, nil, "missing"},
+		{"skill-engine/routed", `{"region":"eu"}`, []string{"Mcp-Param-Region1: us"}, "different things"},
+		{"skill-engine/routed", `{}`, []string{"Mcp-Param-Region1: us"}, "not there"},
+		{"InvokeSkill", `{"parameters":{"region":"eu"}}`, []string{"Mcp-Param-Region1: us"}, "different things"},
+		{"InvokeSkill", `{"parameters":{}}`, []string{"Mcp-Param-Region1: us"}, "not there"},
+		{"InvokeSkill", `{}`, []string{"Mcp-Param-Region1: us"}, "not there"},
+		{"InvokeSkill", `{"parameters":{"region":"eu"}}`, []string{"Mcp-Param-Region1: eu", "+Mcp-Param-Region1: eu"}, "more than one"},
+		{"InvokeSkill", `{"parameters":{"region":"eu"}}`, []string{"Mcp-Param-Region1: eu"}, ""},
+		{"InvokeSkill", `{"parameters":{"region":"eu"}}`, nil, ""}, // the listed schema of that tool asks for no header
+		{"echo", `{"region":"eu"}`, []string{"Mcp-Param-Region1: us"}, ""},
+	} {
+		before := len(s.seen())
+		r := s.modern("1", "tools/call", c.tool, `"name":"`+c.tool+`","arguments":`+c.args, c.head...)
+		called := len(s.seen()) - before
+		if c.lie == "" {
+			if called != 1 {
+				t.Errorf("%s %s %v: %+v", c.tool, c.args, c.head, r)
+			}
+			continue
+		}
+		isError(t, r, 400, -32020, c.lie)
+		if called != 0 {
+			t.Errorf("%s %s %v: called nevertheless", c.tool, c.args, c.head)
+		}
+	}
 }

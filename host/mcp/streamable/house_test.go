@@ -64,7 +64,7 @@ func (h *house) cancelled() int {
 // within waits for a condition.
 func within(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not happen")
 		}
@@ -202,7 +202,7 @@ func (s *site) wait() error {
 	case err := <-s.done:
 		s.done <- err
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(90 * time.Second):
 		return errors.New("it does not end")
 	}
 }

@@ -25,7 +25,7 @@ func goroutines() map[string]bool {
 func leaks(t *testing.T, before map[string]bool) {
 	t.Helper()
 	var left []string
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		left = nil
 		for g := range goroutines() {
 			if !before[g] {

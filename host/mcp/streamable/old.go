@@ -21,10 +21,10 @@ func (h *Handler) oldStream(v *visit) *refusal {
 	if _, asEvents, _ := head.Accepts(v.r.Header); !asEvents {
 		return &refusal{status: http.StatusNotAcceptable, what: "not acceptable", why: "a client must accept text/event-stream"}
 	}
-	if no := h.takeStream(); no != nil {
+	if no := h.takeStream(v); no != nil {
 		return no
 	}
-	defer h.leaveStream()
+	defer h.leaveStream(v)
 	s, no := h.start(v, "")
 	if no != nil {
 		return no
@@ -32,7 +32,7 @@ func (h *Handler) oldStream(v *visit) *refusal {
 	r := newReader(settings{hello: "event: endpoint\ndata: /message?sessionId=" + s.id + "\n\n"})
 	s.apart.Attach(r.Reader, false)
 	if !h.sessions.add(s) {
-		s.talk.Close()
+		h.sessions.end(s)
 		return &refusal{status: http.StatusServiceUnavailable, what: "unavailable", why: "no session can be opened"}
 	}
 	defer h.sessions.end(s)
@@ -71,7 +71,7 @@ func (h *Handler) oldMessage(v *visit) *refusal {
 	if flt != nil {
 		return &refusal{status: http.StatusBadRequest, code: flt.Code, what: flt.Message, why: flt.Details}
 	}
-	s.talk.Accept(body, conversation.Via{Out: old{s.apart}, Begin: s.begin})
+	s.talk.Accept(body, conversation.Via{Out: old{s.apart}, Begin: s.talk.Begin})
 	v.w.WriteHeader(http.StatusAccepted)
 	return nil
 }

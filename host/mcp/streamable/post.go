@@ -133,7 +133,7 @@ func (h *Handler) batch(v *visit, body []byte) *refusal {
 // alone takes the messages of a legacy client that wants no session. Its going
 // away does not cancel them: these revisions say so.
 func (h *Handler) alone(v *visit, asks bool, take func(*conversation.Conversation, conversation.Via)) *refusal {
-	t := h.room.Open(h.base, v.scope, nowhere{})
+	t := h.open(h.base, v.scope, nowhere{})
 	defer t.Close()
 	a := h.newAnswer(v, false)
 	take(t, conversation.Via{Out: a})
@@ -155,7 +155,7 @@ func (h *Handler) modern(v *visit, m *message.Request, version, meta string) *re
 		return h.listen(v, m)
 	}
 	// The request's context ends with the request: nothing is left to close.
-	t := h.room.Open(v.r.Context(), v.scope, nowhere{})
+	t := h.open(v.r.Context(), v.scope, nowhere{})
 	a := h.newAnswer(v, true)
 	t.Take(m, conversation.Via{Out: a})
 	a.wait()
@@ -164,14 +164,14 @@ func (h *Handler) modern(v *visit, m *message.Request, version, meta string) *re
 
 // listen serves a stream of changes until the client or this server goes.
 func (h *Handler) listen(v *visit, m *message.Request) *refusal {
-	if no := h.takeStream(); no != nil {
+	if no := h.takeStream(v); no != nil {
 		return no
 	}
-	defer h.leaveStream()
-	t := h.room.Open(v.r.Context(), v.scope, nowhere{})
+	defer h.leaveStream(v)
+	t := h.open(v.r.Context(), v.scope, nowhere{})
 	defer h.work.Drained(func() { t.Shut() })()
 	r := newReader(settings{modern: true, prime: never})
-	s := shelf.New("", &h.events).Open(r.Reader)
+	s := shelf.New("", v.scope.Caller, &h.events).Open(r.Reader)
 	t.Take(m, conversation.Via{Out: s})
 	h.serve(v, s, r)
 	return nil
@@ -252,8 +252,7 @@ func (a *answer) Send(b *wire.Buffer) {
 		a.events = true
 		beginEvents(a.v)
 	}
-	a.h.writeEvent(a.v, "", b.B)
-	b.Free()
+	a.h.writeEvent(a.v, b)
 }
 
 // End writes the answer.
@@ -261,8 +260,7 @@ func (a *answer) End(b *wire.Buffer, f *wire.Fault) {
 	a.mu.Lock()
 	switch {
 	case a.events && b != nil:
-		a.h.writeEvent(a.v, "", b.B)
-		b.Free()
+		a.h.writeEvent(a.v, b)
 	case a.events:
 	case b == nil:
 		a.v.w.WriteHeader(http.StatusAccepted)
@@ -273,11 +271,10 @@ func (a *answer) End(b *wire.Buffer, f *wire.Fault) {
 		}
 		if a.v.events && code == http.StatusOK {
 			beginEvents(a.v)
-			a.h.writeEvent(a.v, "", b.B)
-			b.Free()
+			a.h.writeEvent(a.v, b)
 			break
 		}
-		a.h.writeJSON(a.v, code, b)
+		_ = a.h.writeJSON(a.v, code, b) // a client that is gone needs no answer
 	}
 	a.mu.Unlock()
 	a.done <- struct{}{}

@@ -4,16 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/skillhost/skill/host/mcp/conversation"
+	"github.com/skillhost/skill/host/mcp/streamable/bound"
 )
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -277,31 +278,6 @@ func TestRateOfBatches(t *testing.T) {
 	isError(t, s.post(batch(3), "Authorization: bob"), 429, -32000, "too many requests")
 }
 
-// limiters_full: a caller for whom there is no room is not without a limit.
-func TestRateOfTheCrowd(t *testing.T) {
-	g := new(gate)
-	g.init(&Options{Rate: 0.01, Burst: 1, Authenticate: func(*http.Request) (string, string, error) { return "", "", nil }})
-	visitor := func(name string) *visit {
-		v := &visit{r: httptest.NewRequest("POST", "/mcp", nil)}
-		v.scope.Caller = name
-		return v
-	}
-	for i := range maxLimiters {
-		if no := g.charge(visitor(fmt.Sprint(i)), 1); no != nil {
-			t.Fatal(i, no)
-		}
-	}
-	if no := g.charge(visitor("a"), 1); no != nil {
-		t.Errorf("the first of the crowd: %+v", no)
-	}
-	if no := g.charge(visitor("b"), 1); no == nil || no.status != 429 {
-		t.Errorf("the second of the crowd: %+v", no)
-	}
-	if len(g.limiters) > maxLimiters+1 {
-		t.Errorf("%d limiters", len(g.limiters))
-	}
-}
-
 func TestListenRefusesOpenAddresses(t *testing.T) {
 	if l, err := Listen(t.Context(), "0.0.0.0:0", false); err == nil {
 		l.Close()
@@ -356,4 +332,68 @@ func TestEventsFirst(t *testing.T) {
 	f.want("hello")
 	f.end()
 	isError(t, s.modern("1", "bogus", "", "", first), 404, -32601, "")
+}
+
+// token_guessing: who is not let in is told to slow down, by its address, and
+// its tokens are looked at no more.
+func TestRateOfStrangers(t *testing.T) {
+	var asked atomic.Int32
+	s := serve(t, Options{Rate: 0.01, Burst: 3, Authenticate: func(r *http.Request) (string, string, error) {
+		asked.Add(1)
+		switch token := r.Header.Get("Authorization"); token {
+		case "ada", "bob":
+			return token, "", nil
+		case "broken":
+			return "", "", errors.New("the host's own fault")
+		default:
+			return "", "", &Refusal{Status: 401, Challenge: "Bearer", Err: errors.New("no")}
+		}
+	}})
+	from := func(remote, method, path, head string) reply {
+		t.Helper()
+		r := s.request(t.Context(), method, path, ping, head)
+		w := httptest.NewRecorder()
+		r.RemoteAddr = remote
+		s.h.ServeHTTP(w, r)
+		return reply{w.Code, w.Header(), w.Body.String()}
+	}
+	for _, to := range []struct {
+		name   string
+		from   func(method, path, head string) reply
+		looked bool
+		new    int
+	}{
+		{"afar", func(method, path, head string) reply { return from("192.0.2.1:80", method, path, head) }, false, 429},
+		{"proxy", func(method, path, head string) reply { return s.do(method, path, ping, head) }, true, 200}, // all clients have its address
+	} {
+		isError(t, to.from("POST", "/mcp", "Authorization: broken"), 500, -32603, "")
+		if r := to.from("POST", "/mcp", "Authorization: ada"); r.status != 200 {
+			t.Fatalf("%s: %+v", to.name, r)
+		}
+		for i, head := range []string{"", "Authorization: guess1", "Authorization: guess2"} {
+			if r := to.from("POST", "/mcp", head); r.status != 401 {
+				t.Fatalf("%s: guess %d: %+v", to.name, i, r)
+			}
+		}
+		before := asked.Load()
+		for _, r := range []reply{to.from("POST", "/mcp", "Authorization: guess3"), to.from("GET", "/sse", ""), to.from("POST", "/message?sessionId=x", ""), to.from("DELETE", "/mcp", "")} {
+			isError(t, r, 429, -32000, "too many")
+			if r.head.Get("Retry-After") == "" {
+				t.Errorf("%s: no Retry-After", to.name)
+			}
+		}
+		if now := asked.Load(); (now != before) != to.looked {
+			t.Errorf("%s: %d more were looked at", to.name, now-before)
+		}
+		if r := to.from("DELETE", "/mcp", "Authorization: ada"); r.status != 400 { // she has no session
+			t.Errorf("%s: who was let in before, at the address of strangers: %+v", to.name, r)
+		}
+		if r := to.from("POST", "/mcp", "Authorization: bob"); r.status != to.new {
+			t.Errorf("%s: who was not, there: %+v", to.name, r)
+		}
+		s.h.gate.callers = bound.Rates{Rate: 0.01, Burst: 3}
+	}
+	if r := from("192.0.2.2:80", "POST", "/mcp", ""); r.status != 401 {
+		t.Errorf("another address: %+v", r)
+	}
 }

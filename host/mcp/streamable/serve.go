@@ -38,7 +38,14 @@ func Listen(ctx context.Context, addr string, open bool) (net.Listener, error) {
 // Serve answers what comes in through l until ctx is done. Then it answers what
 // it has accepted, within grace, and returns nil; calls that outlive that are
 // cancelled, and those that outlive this as well are an error of kind Limit.
-func (h *Handler) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+//
+// Each of the doors is put around l, the first one innermost. The connections
+// that a door turns away count as well, until it has closed them.
+func (h *Handler) Serve(ctx context.Context, l net.Listener, grace time.Duration, doors ...func(net.Listener) net.Listener) error {
+	l = bound.Listen(l, h.o.Limits.Connections)
+	for _, door := range doors {
+		l = door(l)
+	}
 	s := &http.Server{
 		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return h.base },
@@ -48,7 +55,7 @@ func (h *Handler) Serve(ctx context.Context, l net.Listener, grace time.Duration
 		ErrorLog:          slog.NewLogLogger(h.o.Logger.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(bound.Listen(l, h.o.Limits.Connections)) }()
+	go func() { ended <- s.Serve(l) }()
 	var err error
 	select {
 	case err = <-ended:

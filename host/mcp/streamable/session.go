@@ -9,6 +9,7 @@ import (
 
 	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/mcp/message"
+	"github.com/skillhost/skill/host/mcp/streamable/bound"
 	"github.com/skillhost/skill/host/mcp/streamable/head"
 	"github.com/skillhost/skill/host/mcp/streamable/shelf"
 	"github.com/skillhost/skill/host/mcp/wire"
@@ -25,11 +26,13 @@ type session struct {
 	apart  *shelf.Stream // what belongs to no request
 	used   atomic.Int64  // when, in nanoseconds since 1970
 	active atomic.Int32  // requests that use it now
+	leave  func()        // counts it no more
 }
 
 // sessions are those that are open.
 type sessions struct {
 	h     *Handler
+	count bound.Count // also of those that are not known yet
 	mu    sync.Mutex
 	byID  map[string]*session
 	sweep *time.Timer // nil while there is none open
@@ -40,17 +43,18 @@ type sessions struct {
 // its caller.
 const evictable = time.Minute
 
-// start makes a session, which is not known yet. Its events have ids that begin
-// with tag, or none.
+// start makes a session, which is not known yet, and is to be ended even so. Its
+// events have ids that begin with tag, or none.
 func (h *Handler) start(v *visit, tag string) (*session, *refusal) {
-	s := &session{h: h, Shelf: shelf.New(tag, &h.events), id: rand.Text(), caller: v.scope.Caller, old: tag == ""}
+	s := &session{h: h, Shelf: shelf.New(tag, v.scope.Caller, &h.events), id: rand.Text(), caller: v.scope.Caller, old: tag == ""}
 	if no := h.sessions.room(s.caller); no != nil {
 		return nil, no
 	}
+	s.leave = sync.OnceFunc(func() { h.sessions.count.Leave(s.caller) })
 	scope := v.scope
 	scope.Session = "http:" + rand.Text() // the id is a secret, and scopes are on record
 	s.apart = s.Open(nil)
-	s.talk = h.room.Open(h.base, scope, apart{s.apart})
+	s.talk = h.open(h.base, scope, apart{s.apart})
 	return s, nil
 }
 
@@ -60,38 +64,43 @@ type apart struct{ *shelf.Stream }
 
 func (a apart) Send(b *wire.Buffer) { a.Put(b) }
 
-// room finds out whether another session may begin, and ends one of the same
-// caller that seems forgotten if that makes it possible.
+// room counts one more session of a caller. If there are too many, it ends one of
+// the same caller that seems forgotten.
 func (s *sessions) room(caller string) *refusal {
+	err := s.count.Take(caller)
+	if err != nil {
+		if oldest := s.forgotten(caller); oldest != nil {
+			s.end(oldest)
+			err = s.count.Take(caller)
+		}
+	}
+	if err != nil {
+		return &refusal{status: http.StatusServiceUnavailable, what: "limit", why: err.Error(), retry: time.Minute}
+	}
+	return nil
+}
+
+// forgotten returns the session of a caller that has been idle for the longest
+// time, if that is long enough.
+func (s *sessions) forgotten(caller string) (oldest *session) {
 	s.mu.Lock()
-	full := len(s.byID) >= s.h.o.Limits.Sessions
-	var oldest *session
-	if full {
-		for _, x := range s.byID {
-			if x.caller == caller && x.active.Load() == 0 && (oldest == nil || x.used.Load() < oldest.used.Load()) {
-				oldest = x
-			}
+	defer s.mu.Unlock()
+	for _, x := range s.byID {
+		if x.caller == caller && x.active.Load() == 0 && (oldest == nil || x.used.Load() < oldest.used.Load()) {
+			oldest = x
 		}
 	}
 	if oldest != nil && (time.Since(time.Unix(0, oldest.used.Load())) < evictable || oldest.Busy()) {
-		oldest = nil
-	}
-	s.mu.Unlock()
-	switch {
-	case !full:
 		return nil
-	case oldest == nil:
-		return &refusal{status: http.StatusServiceUnavailable, what: "limit", why: "too many sessions are open", retry: time.Minute}
 	}
-	s.end(oldest)
-	return nil
+	return oldest
 }
 
 // add makes a session known, in use; false if it cannot be any more.
 func (s *sessions) add(x *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shut || len(s.byID) >= s.h.o.Limits.Sessions {
+	if s.shut {
 		return false
 	}
 	if s.byID == nil {
@@ -156,6 +165,10 @@ func (s *sessions) end(x *session) {
 	x.talk.Shut()
 	x.talk.Close()
 	x.Close()
+	x.leave()
+	if s.h.o.Ended != nil {
+		s.h.o.Ended(x.talk.Scope())
+	}
 }
 
 // all stops accepting sessions and returns those that are open.
@@ -204,16 +217,18 @@ func (h *Handler) initialize(v *visit, m *message.Request) *refusal {
 	var g greeting
 	s.talk.Take(m, conversation.Via{Out: &g}) // answers at once
 	if g.f != nil || g.b == nil || !h.sessions.add(s) {
-		s.talk.Close()
+		h.sessions.end(s)
 		if g.f != nil && g.b != nil {
-			h.writeJSON(v, http.StatusOK, g.b)
+			_ = h.writeJSON(v, http.StatusOK, g.b) // a client that is gone needs no answer
 			return nil
 		}
 		return &refusal{status: http.StatusServiceUnavailable, what: "unavailable", why: "no session can be opened", id: m.ID, retry: 5 * time.Second}
 	}
 	defer h.sessions.leave(s)
 	v.w.Header().Set(sessionHeader, s.id)
-	h.writeJSON(v, http.StatusOK, g.b)
+	if h.writeJSON(v, http.StatusOK, g.b) != nil {
+		h.sessions.end(s) // nobody knows of it
+	}
 	return nil
 }
 
@@ -226,10 +241,10 @@ func (s *session) post(v *visit, asks bool, take func(*conversation.Conversation
 		v.w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
-	if no := h.takeStream(); no != nil {
+	if no := h.takeStream(v); no != nil {
 		return no
 	}
-	defer h.leaveStream()
+	defer h.leaveStream(v)
 	r := newReader(settings{ids: true, prime: never})
 	if version, _ := s.talk.Met(); version >= primed {
 		r.prime, r.primes, r.poll = h.o.Limits.primeAfter, true, h.o.PollAfter
@@ -238,14 +253,10 @@ func (s *session) post(v *visit, asks bool, take func(*conversation.Conversation
 		r.prime = 0
 	}
 	t := s.Open(r.Reader)
-	take(s.talk, conversation.Via{Out: t, Begin: s.begin})
+	take(s.talk, conversation.Via{Out: t, Begin: s.talk.Begin})
 	h.serve(v, t, r)
 	return nil
 }
-
-// begin runs a call beside the request that brought it, which writes what the
-// call says meanwhile.
-func (s *session) begin(run func(), _ bool) bool { return s.h.room.Slots().Begin(run, false) }
 
 // get serves what belongs to no request of a session, or what a client missed
 // of some stream.
@@ -271,10 +282,10 @@ func (h *Handler) get(v *visit) *refusal {
 	if version, _ := s.talk.Met(); version >= primed && !t.Apart() {
 		r.primes, r.poll = true, h.o.PollAfter
 	}
-	if no := h.takeStream(); no != nil {
+	if no := h.takeStream(v); no != nil {
 		return no
 	}
-	defer h.leaveStream()
+	defer h.leaveStream(v)
 	// The other connection of a client that resumes is lost, whether or not this
 	// end knows.
 	if !t.Attach(r.Reader, resumes) {

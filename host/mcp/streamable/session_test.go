@@ -148,7 +148,7 @@ func TestStandaloneStream(t *testing.T) {
 	s.changes <- conversation.Change{Kind: conversation.Prompts}
 	f.want("prompts/list_changed")
 	f.stop()
-	within(t, func() bool { return s.h.streams.Load() == 0 })
+	within(t, func() bool { return s.h.streams.Len() == 0 })
 	f = s.stream("GET", "/mcp", "", append(head, "Last-Event-ID: "+first.id)...)
 	f.want("prompts/list_changed")
 	// Who resumes takes over from a connection that may be dead.
@@ -172,7 +172,7 @@ func TestResumption(t *testing.T) {
 		t.Fatalf("prime %+v", prime)
 	}
 	f.stop()
-	within(t, func() bool { return s.h.streams.Load() == 0 })
+	within(t, func() bool { return s.h.streams.Len() == 0 })
 	close(s.gate("g"))
 	if n := s.cancelled(); n > 0 {
 		t.Error("cancelled with its connection")
@@ -226,7 +226,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	f := &feed{t, res, nil, cancel}
 	f.stop() // gone while the tool talks
-	within(t, func() bool { return s.h.streams.Load() == 0 })
+	within(t, func() bool { return s.h.streams.Len() == 0 })
 	close(s.gate("g"))
 	within(t, func() bool { n := s.h.events.Kept(); return n > 0 && n < 12_000 })
 }

@@ -18,13 +18,13 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/mcp/streamable/bound"
 	"github.com/skillhost/skill/host/mcp/streamable/mirror"
 	"github.com/skillhost/skill/host/mcp/streamable/shelf"
+	"github.com/skillhost/skill/host/mcp/wire"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -42,13 +42,18 @@ type Options struct {
 	// /.well-known/oauth-protected-resource and below. nil: 404.
 	Metadata http.Handler
 
+	// Pages are for people, at pagesPath and below. They are shown to whoever has
+	// come in as far as that, and check the rest themselves. nil: 404.
+	Pages http.Handler
+
 	Origins   []string      // other web pages that may talk to this server, such as "https://chat.example.com"
 	Hosts     []string      // names of this server beyond those of the loopback
 	Rate      float64       // requests per second of one caller; 0: any
 	Burst     int           // of them at once; 0: twice the Rate
 	PollAfter time.Duration // after which the client of a session (since 2025-11-25) is to fetch an answer later; 0: never
 	Limits    Limits
-	Logger    *slog.Logger // for the operator; discards
+	Logger    *slog.Logger    // for the operator; discards
+	Ended     func(sdk.Scope) // is told when a session has ended, of which no further call comes; nil: nobody is
 }
 
 // Limits bound what clients can take up. The zero value of each field means its
@@ -64,6 +69,7 @@ type Limits struct {
 	Streams     int           // of server-sent events that are open; 2048
 	Events      int           // bytes of events kept for each session; 1 MiB
 	KeepAlive   time.Duration // silence after which a stream says that it lives; 25 s
+	Share       float64       // the part of slots, sessions, streams and events that one caller may have, if Authenticate tells callers apart; a quarter
 	primeAfter  time.Duration // until an answer that does not come becomes a stream
 	sweepEvery  time.Duration // of the search for idle sessions
 }
@@ -82,13 +88,14 @@ func (l Limits) withDefaults() Limits {
 	number(&l.Connections, 4096)
 	number(&l.HeaderTime, 10*time.Second)
 	number(&l.KeepAlive, 25*time.Second)
+	number(&l.Share, 0.25)
 	number(&l.primeAfter, 50*time.Millisecond)
 	number(&l.sweepEvery, min(l.SessionIdle/4, 30*time.Second))
 	return l
 }
 
 // number makes n the default unless it says something.
-func number[N int | int64 | time.Duration](n *N, otherwise N) {
+func number[N int | int64 | float64 | time.Duration](n *N, otherwise N) {
 	if *n <= 0 {
 		*n = otherwise
 	}
@@ -103,7 +110,7 @@ type Handler struct {
 	gate     gate
 	params   mirror.Params
 	sessions sessions
-	streams  atomic.Int64 // open
+	streams  bound.Count
 	events   shelf.Budget
 	work     bound.Work
 }
@@ -124,7 +131,26 @@ func New(o Options) *Handler {
 	h.params.Room = o.Room
 	h.sessions.h = h
 	h.events.Each, h.events.All = o.Limits.Events, eventsOfAll
+	h.streams.What, h.streams.All = "streams", o.Limits.Streams
+	h.sessions.count.What, h.sessions.count.All = "sessions", o.Limits.Sessions
+	if o.Authenticate != nil {
+		h.streams.Each, h.sessions.count.Each = h.shareOf(o.Limits.Streams), h.shareOf(o.Limits.Sessions)
+		h.events.Caller = int64(h.shareOf(eventsOfAll))
+	}
 	return h
+}
+
+// shareOf is one caller's part of what there is n of.
+func (h *Handler) shareOf(n int) int { return max(1, int(h.o.Limits.Share*float64(n))) }
+
+// open begins a conversation with the caller of a request. Callers who are told
+// apart have a share of the slots each, so that none can hold them all.
+func (h *Handler) open(ctx context.Context, scope sdk.Scope, out wire.Outlet) *conversation.Conversation {
+	lane := h.room.Slots().All()
+	if h.o.Authenticate != nil {
+		lane = h.room.Slots().Share(scope.Caller, h.o.Limits.Share)
+	}
+	return h.room.OpenIn(ctx, lane, scope, out)
 }
 
 // A visit is one request on its way to an answer.
@@ -162,6 +188,11 @@ func (h *Handler) answer(v *visit) *refusal {
 		h.o.Metadata.ServeHTTP(v.w, v.r)
 		return nil
 	}
+	if h.o.Pages != nil && strings.HasPrefix(v.r.URL.Path, pagesPath) {
+		h.hurry(v)
+		h.o.Pages.ServeHTTP(v.w, v.r)
+		return nil
+	}
 	if no := h.gate.origin(v); no != nil {
 		return no
 	}
@@ -191,6 +222,9 @@ func (h *Handler) route(v *visit) (handle func(*visit) *refusal, methods string)
 	}
 	return nil, ""
 }
+
+// pagesPath is where Options.Pages are.
+const pagesPath = "/answer/"
 
 // metadata is where RFC 9728 puts it.
 const metadata = "/.well-known/oauth-protected-resource"
@@ -231,12 +265,11 @@ func (h *Handler) task(v *visit) *refusal {
 var taskID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
 // takeStream counts one more open stream.
-func (h *Handler) takeStream() *refusal {
-	if h.streams.Add(1) > int64(h.o.Limits.Streams) {
-		h.streams.Add(-1)
-		return &refusal{status: http.StatusServiceUnavailable, what: "limit", why: "too many streams are open", retry: time.Second}
+func (h *Handler) takeStream(v *visit) *refusal {
+	if err := h.streams.Take(v.scope.Caller); err != nil {
+		return &refusal{status: http.StatusServiceUnavailable, what: "limit", why: err.Error(), retry: time.Second}
 	}
 	return nil
 }
 
-func (h *Handler) leaveStream() { h.streams.Add(-1) }
+func (h *Handler) leaveStream(v *visit) { h.streams.Leave(v.scope.Caller) }

@@ -117,7 +117,7 @@ func (t *Tasks) proceed(ctx context.Context, key string, was row, open *waiting,
 		}
 		return nil, t.write(ctx, key, was, w, body, version)
 	}
-	boot, err := t.boot()
+	boot, err := t.boots.Self()
 	if err != nil {
 		return nil, err
 	}

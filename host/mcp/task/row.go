@@ -102,7 +102,7 @@ func (t *Tasks) settle(key string, value []byte) (was, w row, err error) {
 	if w.Status != Working {
 		return was, w, nil
 	}
-	boot, err := t.boot()
+	boot, err := t.boots.Self()
 	if err != nil {
 		return was, w, err
 	}
@@ -112,35 +112,11 @@ func (t *Tasks) settle(key string, value []byte) (was, w row, err error) {
 			return was, w, nil
 		}
 		lost = "what came of it could not be recorded"
-	} else if over, err := t.over(w.Boot); err != nil || !over {
+	} else if over, err := t.boots.Over(w.Boot); err != nil || !over {
 		return was, w, err
 	}
 	w.end(Failed, lost, t.now(), t.bounds.TTL)
 	return was, w, nil
-}
-
-// maxDead bounds what is remembered of boots.
-const maxDead = 1024
-
-// over reports whether the process of another boot has ended.
-func (t *Tasks) over(boot string) (bool, error) {
-	t.mu.Lock()
-	dead := t.dead[boot]
-	t.mu.Unlock()
-	if dead {
-		return true, nil
-	}
-	alive, err := t.alive(boot)
-	if err != nil || alive {
-		return false, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.dead) >= maxDead {
-		clear(t.dead)
-	}
-	t.dead[boot] = true
-	return true, nil
 }
 
 // swap writes w, whose version is still old or it is errConflict, and then

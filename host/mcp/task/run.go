@@ -48,7 +48,7 @@ type End struct {
 // Begin makes a task that works, and returns when the store has it. cancel ends
 // what it does. The error has kind Limit if there are too many.
 func (t *Tasks) Begin(ctx context.Context, o Owner, cancel context.CancelCauseFunc) (*Run, error) {
-	boot, err := t.boot()
+	boot, err := t.boots.Self()
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/sdk"
 )
@@ -35,9 +36,8 @@ type Store interface {
 // Options of New.
 type Options struct {
 	Store  Store
-	Boot   func() (string, error)          // the id of this process's boot; nil: a random one
-	Alive  func(boot string) (bool, error) // whether the process of another boot still runs; nil: none does
-	Now    func() time.Time                // nil means time.Now
+	Boots  *boot.Boots      // who else there is; nil: nobody
+	Now    func() time.Time // nil means time.Now
 	Bounds Bounds
 }
 
@@ -131,8 +131,7 @@ func (o Owner) key(id string) (string, bool) {
 // Tasks keeps tasks. It is safe for concurrent use.
 type Tasks struct {
 	store  Store
-	boot   func() (string, error)
-	alive  func(string) (bool, error)
+	boots  *boot.Boots
 	now    func() time.Time
 	bounds Bounds
 
@@ -141,20 +140,15 @@ type Tasks struct {
 
 	mu     sync.Mutex
 	live   map[string]*Run // by key
-	dead   map[string]bool // boots that have ended: none comes back
 	turn   chan struct{}   // closed at the next change of a task here
 	closed bool
 }
 
 // New returns a Tasks. It does nothing yet.
 func New(o Options) *Tasks {
-	t := &Tasks{store: o.Store, boot: o.Boot, alive: o.Alive, now: o.Now, bounds: o.Bounds.orDefault(), live: map[string]*Run{}, dead: map[string]bool{}, turn: make(chan struct{})}
-	if t.boot == nil {
-		boot := rand.Text()
-		t.boot = func() (string, error) { return boot, nil }
-	}
-	if t.alive == nil {
-		t.alive = func(string) (bool, error) { return false, nil }
+	t := &Tasks{store: o.Store, boots: o.Boots, now: o.Now, bounds: o.Bounds.orDefault(), live: map[string]*Run{}, turn: make(chan struct{})}
+	if t.boots == nil {
+		t.boots = boot.New(nil, nil)
 	}
 	if t.now == nil {
 		t.now = time.Now

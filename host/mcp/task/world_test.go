@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/host/store/memory"
 	"github.com/skillhost/skill/sdk"
 )
@@ -36,13 +37,13 @@ func newWorld(t *testing.T) *world {
 // host is a host with that boot id.
 func (w *world) host(boot string) *Tasks { return w.hostOn(boot, w.store) }
 
-func (w *world) hostOn(boot string, s Store) *Tasks {
-	return New(Options{Store: s, Boot: func() (string, error) { return boot, nil }, Bounds: w.bound,
-		Alive: func(boot string) (bool, error) {
+func (w *world) hostOn(id string, s Store) *Tasks {
+	return New(Options{Store: s, Bounds: w.bound,
+		Boots: boot.New(func() (string, error) { return id, nil }, func(other string) (bool, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return !w.dead[boot], nil
-		},
+			return !w.dead[other], nil
+		}),
 		Now: func() time.Time { return time.Now().Add(time.Duration(w.clock.Load())) }})
 }
 

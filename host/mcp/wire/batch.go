@@ -53,6 +53,15 @@ func (b *Batch) End(answer *Buffer, _ *Fault) {
 			whole.B = append(whole.B, ',')
 		}
 		whole.B = append(whole.B, a.B...)
+		if written := a.Written; written != nil {
+			before := whole.Written
+			whole.Written = func(ok bool) {
+				if before != nil {
+					before(ok)
+				}
+				written(ok)
+			}
+		}
 		a.Free()
 	}
 	whole.B = append(whole.B, ']')

@@ -13,14 +13,28 @@ const (
 )
 
 // A Buffer holds one line on its way out.
-type Buffer struct{ B []byte }
+type Buffer struct {
+	B []byte
+
+	// Written, if it is set, is told once whether the client was written to. It
+	// is not told of what was dropped, or may still be fetched.
+	Written func(ok bool)
+}
+
+// Told tells Written what has become of b.
+func (b *Buffer) Told(ok bool) {
+	if written := b.Written; written != nil {
+		b.Written = nil
+		written(ok)
+	}
+}
 
 var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 1024)} }}
 
 // NewBuffer returns an empty Buffer, which Send takes over.
 func NewBuffer() *Buffer {
 	b := buffers.Get().(*Buffer)
-	b.B = b.B[:0]
+	b.B, b.Written = b.B[:0], nil
 	return b
 }
 
@@ -157,6 +171,7 @@ func (w *Writer) write(lines []*Buffer) error {
 		put(w.scratch)
 	}
 	for i, l := range lines {
+		l.Told(err == nil)
 		l.Free()
 		lines[i] = nil
 	}

@@ -1,5 +1,6 @@
-// Package bound counts the connections and the requests of a server: so many and
-// no more, and none once it is to end. It does not know what they are for.
+// Package bound counts the connections and the requests of a server, what each
+// caller has open and how often it comes: so many and no more, and none once the
+// server is to end. It does not know what they are for.
 package bound
 
 import (

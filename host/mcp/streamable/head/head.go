@@ -1,5 +1,6 @@
 // Package head reads the headers of a request: what they accept and carry, and
-// whose name they call. It is pure, and does not know what a refusal looks like.
+// whose name they call; and the address that it comes from. It is pure, and does
+// not know what a refusal looks like.
 package head
 
 import (
@@ -91,4 +92,18 @@ func Loopback(host string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.Unmap().IsLoopback()
+}
+
+// Client is where a request comes from, as far as that tells one client from
+// another: of IPv6, whoever has one address has all of its network.
+func Client(remote string) string {
+	name := Name(remote)
+	a, err := netip.ParseAddr(name)
+	if err != nil {
+		return name
+	}
+	if a = a.Unmap().WithZone(""); a.Is4() || a.IsLoopback() {
+		return a.String()
+	}
+	return netip.PrefixFrom(a, 64).Masked().String()
 }

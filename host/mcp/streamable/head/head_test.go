@@ -43,3 +43,15 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// Addresses of one network that is given away as a whole count as one.
+func TestClient(t *testing.T) {
+	for remote, want := range map[string]string{
+		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[2001:db8::1]:80": "2001:db8::/64", "[2001:db8:0:0:ffff::2]:1": "2001:db8::/64",
+		"[2001:db8:0:1::1]:80": "2001:db8:0:1::/64", "[fe80::1%eth0]:80": "fe80::/64", "odd": "odd", "[::1]:80": "::1", "127.0.0.1:80": "127.0.0.1",
+	} {
+		if got := Client(remote); got != want {
+			t.Errorf("%s: %s, want %s", remote, got, want)
+		}
+	}
+}

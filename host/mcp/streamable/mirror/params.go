@@ -54,15 +54,21 @@ func (p *Params) Check(ctx context.Context, scope sdk.Scope, head http.Header, m
 		return nil
 	}
 	name, _ := wire.Text(m.Members.Name)
+	// Whatever the tool is called by: who reads the headers on the way reads the
+	// same ones.
+	name, given, direct := p.Room.Means(scope, name, m.Members.Arguments)
 	list := tools[name]
 	if len(list) == 0 {
 		return nil
 	}
 	var args map[string]raw
-	if m.Members.Arguments != nil && json.Unmarshal(m.Members.Arguments, &args) != nil {
+	if given != nil && json.Unmarshal(given, &args) != nil {
 		return nil // the call itself says so
 	}
 	for _, b := range list {
+		if len(head[b.header]) == 0 && !direct {
+			continue // the schema of the tool that was called asks for none
+		}
 		if why := b.contradicts(head, args); why != "" {
 			return lie(why)
 		}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/skillhost/skill/host/mcp/wire"
@@ -23,22 +22,12 @@ const (
 	replayTime = 5 * time.Minute // how long what was written is kept for a client that did not get it
 )
 
-// A Budget bounds the events that are kept.
-type Budget struct {
-	Each int   // bytes of each shelf
-	All  int64 // bytes of all shelves; beyond, each has a sixteenth
-
-	kept atomic.Int64
-}
-
-// Kept is how many bytes of events there are.
-func (b *Budget) Kept() int64 { return b.kept.Load() }
-
 // A Shelf holds what is said to one client: streams of events, each with what
 // is still to be written and what a client that lost its connection may fetch
 // again.
 type Shelf struct {
 	budget  *Budget
+	caller  string
 	tag     string // of the ids of its events; "": they have none and are not kept
 	mu      sync.Mutex
 	streams []*Stream // by number
@@ -48,9 +37,10 @@ type Shelf struct {
 	closed  bool
 }
 
-// New returns an empty Shelf. The ids of its events begin with tag; without one,
-// they have none, and are not kept once they are written.
-func New(tag string, b *Budget) *Shelf { return &Shelf{budget: b, tag: tag} }
+// New returns an empty Shelf for what is said to a caller. The ids of its events
+// begin with tag; without one, they have none, and are not kept once they are
+// written.
+func New(tag, caller string, b *Budget) *Shelf { return &Shelf{budget: b, caller: caller, tag: tag} }
 
 // A Stream is what is said about one request, or, as number 0 of a session,
 // about none. It is an Outlet that never waits for a client that is not there.
@@ -71,6 +61,8 @@ type Stream struct {
 type Event struct {
 	N    int
 	Text []byte
+
+	written func(ok bool) // is told when it was written; may be nil
 }
 
 // Open adds a stream that r reads, if that is not nil.
@@ -148,12 +140,12 @@ func (t *Stream) put(b *wire.Buffer) {
 	if b != nil {
 		t.said++
 		if !t.closed || t.reader != nil {
-			t.events = append(t.events, Event{t.said, bytes.Clone(b.B)})
+			t.events = append(t.events, Event{t.said, bytes.Clone(b.B), b.Written})
 			t.count++
 			t.weigh(len(b.B))
 		}
 		b.Free()
-		t.trim(t)
+		t.fit()
 	}
 	t.reader.ring()
 	t.forget(t)
@@ -161,7 +153,27 @@ func (t *Stream) put(b *wire.Buffer) {
 
 func (s *Shelf) weigh(n int) {
 	s.bytes += n
-	s.budget.kept.Add(int64(n))
+	s.budget.add(s.caller, n)
+}
+
+// fit keeps the shelf within bounds. What does not fit even so is not kept: it is
+// as if it were dropped already. A reader that is there gets it, until there is
+// far too much of that as well. The caller holds mu.
+func (t *Stream) fit() {
+	t.trim(t)
+	times := int64(1)
+	if t.reader != nil {
+		times = readers
+	}
+	if !t.budget.over(t.caller, times) {
+		return
+	}
+	for len(t.events) > 0 {
+		t.drop()
+	}
+	t.reader.ring() // it finds that it is the reader no more
+	t.reader = nil
+	t.space.Broadcast()
 }
 
 // trim drops events until the rest is within bounds: first those that were
@@ -170,7 +182,7 @@ func (s *Shelf) weigh(n int) {
 func (s *Shelf) trim(grew *Stream) {
 	over := func() bool {
 		b := s.budget
-		return s.count > maxEvents || s.bytes > b.Each || s.bytes > b.Each/16 && b.kept.Load() > b.All
+		return s.count > maxEvents || s.bytes > b.Each || s.bytes > b.Each/16 && b.over(s.caller, 1)
 	}
 	for _, written := range []bool{true, false} {
 		for i := 0; over() && i < len(s.streams); {
@@ -292,6 +304,7 @@ func (t *Stream) Detach(r *Reader) {
 			t.drop()
 		}
 	}
+	t.fit()
 	t.forget(t)
 }
 
@@ -327,6 +340,12 @@ func (t *Stream) Wrote(r *Reader, n int, forget bool) {
 	defer t.mu.Unlock()
 	r.At = n
 	t.sent = max(t.sent, n)
+	for i := range t.events {
+		if e := &t.events[i]; e.N <= n && e.written != nil {
+			e.written(true)
+			e.written = nil
+		}
+	}
 	for (forget || t.tag == "") && len(t.events) > 0 && t.events[0].N <= n {
 		t.drop()
 	}

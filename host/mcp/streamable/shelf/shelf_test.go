@@ -28,7 +28,7 @@ func FuzzFind(f *testing.F) {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		s := New("tag", &Budget{Each: 1000, All: 1000})
+		s := New("tag", "a", &Budget{Each: 1000, All: 1000})
 		for range 3 {
 			s.Open(nil).said = 5
 		}
@@ -40,7 +40,7 @@ func FuzzFind(f *testing.F) {
 
 func TestStream(t *testing.T) {
 	budget := &Budget{Each: 1000, All: 1 << 20}
-	s := New("tag", budget)
+	s := New("tag", "a", budget)
 	r := NewReader()
 	x := s.Open(r)
 	x.Send(buffer("a"))
@@ -74,7 +74,7 @@ func TestStream(t *testing.T) {
 // An answer that comes alone needs no stream, and leaves nothing.
 func TestWhole(t *testing.T) {
 	budget := &Budget{Each: 1000, All: 1 << 20}
-	s := New("tag", budget)
+	s := New("tag", "a", budget)
 	r := NewReader()
 	if apart := s.Open(nil); !apart.Apart() || s.Busy() {
 		t.Error("what belongs to no request is no work")
@@ -96,7 +96,7 @@ func TestWhole(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	budget := &Budget{Each: 100, All: 1 << 20}
-	s := New("tag", budget)
+	s := New("tag", "a", budget)
 	x, y := s.Open(nil), s.Open(nil)
 	for range 20 {
 		x.Put(buffer("0123456789"))
@@ -117,7 +117,7 @@ func TestBounds(t *testing.T) {
 
 // Who says much waits for a reader that is there, and for no other.
 func TestSendWaits(t *testing.T) {
-	s := New("tag", &Budget{Each: 1 << 20, All: 1 << 20})
+	s := New("tag", "a", &Budget{Each: 1 << 20, All: 1 << 20})
 	r := NewReader()
 	x := s.Open(r)
 	done := make(chan struct{})
@@ -134,4 +134,95 @@ func TestSendWaits(t *testing.T) {
 	}
 	x.Detach(r)
 	<-done
+}
+
+// answers_hoarded: what nobody reads is not kept beyond the bound of all
+// shelves, however large each event is, and however many shelves there are.
+func TestBoundOfAll(t *testing.T) {
+	budget := &Budget{Each: 1 << 20, All: 100_000}
+	large := strings.Repeat("x", 60_000)
+	var lost *Stream
+	for i := range 50 {
+		s := New("tag", "a", budget)
+		x := s.Open(nil)
+		x.Put(buffer("{}"))
+		x.End(buffer(large), nil)
+		if n := budget.Kept(); n > budget.All {
+			t.Fatalf("%d bytes are kept after %d answers", n, i+1)
+		}
+		lost = x
+	}
+	if budget.Kept() < 60_000 {
+		t.Errorf("nothing is kept: %d", budget.Kept())
+	}
+	for n := range 3 { // event 2, the answer, is there for nobody
+		if found, _ := lost.Find(lost.ID(n)); n < 2 && found != nil {
+			t.Errorf("resumes after %d of what is not kept", n)
+		}
+	}
+}
+
+// answers_abandoned: what was put for a reader who then leaves counts from then
+// on.
+func TestBoundOfWhatIsLeftBehind(t *testing.T) {
+	budget := &Budget{Each: 1 << 20, All: 100_000}
+	large := strings.Repeat("x", 60_000)
+	for range 3 {
+		s, r := New("tag", "a", budget), NewReader()
+		x := s.Open(r)
+		x.End(buffer(large), nil)
+		if p := x.Take(r); texts(p.Events) != large {
+			t.Errorf("a reader that is there misses %d bytes", len(large)-len(texts(p.Events)))
+		}
+		x.Detach(r)
+		if n := budget.Kept(); n > budget.All {
+			t.Fatalf("%d bytes are kept", n)
+		}
+	}
+}
+
+// slow_readers: those who read, but slowly, may make the host keep twice as
+// much, and no more.
+func TestBoundOfReaders(t *testing.T) {
+	budget := &Budget{Each: 1 << 20, All: 100_000}
+	large := strings.Repeat("x", 60_000)
+	var last *Stream
+	var r *Reader
+	for range 10 {
+		r = NewReader()
+		last = New("tag", "a", budget).Open(r)
+		last.End(buffer(large), nil)
+		if n := budget.Kept(); n > 2*budget.All {
+			t.Fatalf("%d bytes are kept", n)
+		}
+	}
+	select {
+	case <-r.Bell:
+	default:
+		t.Error("the reader is not told")
+	}
+	if p := last.Take(r); !p.Over || len(p.Events) > 0 {
+		t.Errorf("the stream goes on: %+v", p)
+	}
+}
+
+// A caller who fills its share of what is kept takes nothing from another one.
+func TestBoundOfCallers(t *testing.T) {
+	budget := &Budget{Each: 16_000, All: 100_000, Caller: 25_000}
+	for range 20 {
+		New("tag", "a", budget).Open(nil).Put(buffer(strings.Repeat("x", 10_000)))
+	}
+	if n := budget.Kept(); n > 25_000 || n < 20_000 {
+		t.Errorf("a keeps %d bytes", n)
+	}
+	b := New("tag", "b", budget)
+	x := b.Open(nil)
+	x.Put(buffer(strings.Repeat("y", 10_000)))
+	if len(x.events) != 1 {
+		t.Error("nothing is kept for b")
+	}
+	b.Close()
+	if len(budget.by) != 1 || budget.by["a"] != budget.Kept() {
+		t.Errorf("%v of %d", budget.by, budget.Kept())
+	}
 }
