@@ -77,5 +77,10 @@ func (NoOps) Knows(string) bool { return false }
 // rules, the run has to end (architecture 8.13).
 type Fixed interface{ Fixed() }
 
+// SettingsEnv is the environment variable that tells a guest which reads no
+// frames, a program or a module of ABI command/1, what sdk.Input.Settings tells
+// others.
+const SettingsEnv = "SKILL_SETTINGS"
+
 // ErrUnknownOp is Do's error for an operation that the host does not have.
 var ErrUnknownOp = &sdk.Error{Kind: sdk.Invalid, What: "unknown operation"}

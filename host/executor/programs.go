@@ -68,14 +68,18 @@ func (p *Programs) Lease(ctx context.Context, s *manifest.Skill) (Program, func(
 	}
 	release := sync.OnceFunc(func() { p.leave(l) })
 	select {
-	case <-l.ready:
-	case <-ctx.Done():
-		release()
-		kind := sdk.Limit
-		if errors.Is(context.Cause(ctx), context.Canceled) {
-			kind = sdk.Canceled
+	case <-l.ready: // as mostly; Done makes a channel
+	default:
+		select {
+		case <-l.ready:
+		case <-ctx.Done():
+			release()
+			kind := sdk.Limit
+			if errors.Is(context.Cause(ctx), context.Canceled) {
+				kind = sdk.Canceled
+			}
+			return nil, nil, &sdk.Error{Kind: kind, Op: "executor.Lease", What: fmt.Sprintf("skill %q is still loading", s.Name), Err: context.Cause(ctx)}
 		}
-		return nil, nil, &sdk.Error{Kind: kind, Op: "executor.Lease", What: fmt.Sprintf("skill %q is still loading", s.Name), Err: context.Cause(ctx)}
 	}
 	if l.err != nil {
 		release()

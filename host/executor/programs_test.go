@@ -233,6 +233,7 @@ func TestLeaseRefuses(t *testing.T) {
 		"no_digest":       {skill(""), "digest"},
 		"exec":            {needs(capability.Exec, "git"), "exec"},
 		"env":             {needs(capability.Env, "LANG"), "env"},
+		"client":          {needs(capability.Client, "sampling"), "client"},
 		"secret":          {secret, "secrets"},
 		"filesystem":      {needs(capability.Filesystem, "read:/data"), ""},
 		"network":         {needs(capability.Network, "example.com"), ""},

@@ -104,7 +104,7 @@ func (s *spawner) launch(ctx context.Context, c *Cage, p *Program, group *group)
 		Env: stageEnv,
 		Files: []uintptr{std(p.Stdin), std(p.Out), std(p.Err),
 			stage.SpecFD: uintptr(spec), stage.StatusFD: child.Fd(), stage.ProgramFD: p.File.Fd()},
-		Sys: sysProcAttr(c.Level, group),
+		Sys: sysProcAttr(c, group),
 	}
 	pid, pidfd, err := s.fork(ctx, &attr)
 	runtime.KeepAlive(p) // its files are used by number
@@ -153,16 +153,28 @@ func (s *spawner) fork(ctx context.Context, attr *syscall.ProcAttr) (pid, pidfd 
 	return pid, pidfd, nil
 }
 
+// nestedID is the user and the group that root is called in a cage with
+// namespaces of its own: whoever is called 0 cannot be given to another
+// namespace without a capability that no cage has.
+const nestedID = 1000
+
 // sysProcAttr says how the stage is forked. In a user namespace it has the
 // capabilities that it needs, the caller's own user and group, and no other.
-func sysProcAttr(l Level, g *group) *syscall.SysProcAttr {
+func sysProcAttr(c *Cage, g *group) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
-	if l == Strict {
+	if c.Level == Strict {
 		uid, gid := os.Geteuid(), os.Getegid()
+		insideUID, insideGID := uid, gid
+		if c.Nest && uid == 0 {
+			insideUID = nestedID
+		}
+		if c.Nest && gid == 0 {
+			insideGID = nestedID
+		}
 		a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
-		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		if uid != 0 {
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideUID, HostID: uid, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideGID, HostID: gid, Size: 1}}
+		if insideUID != 0 {
 			a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
 		}
 	}

@@ -102,6 +102,8 @@ func check(c *Cage, p *Program) error {
 	case c.Network == Proxy && !c.Level.Covers(proxyLevel):
 		return &sdk.Error{Kind: sdk.Unavailable, Op: op, What: "network at level " + string(c.Level),
 			Hint: "below level " + string(proxyLevel) + " a program could go around the proxy"}
+	case c.Nest && c.Level != Strict:
+		return failed(sdk.Unavailable, "namespaces of its own at level "+string(c.Level), nil)
 	case c.Serves != "" && !clean(c.Serves):
 		return failed(sdk.Invalid, "the socket directory "+c.Serves+" is not an absolute path", nil)
 	case p.File == nil:

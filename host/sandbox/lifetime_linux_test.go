@@ -252,7 +252,7 @@ func TestStageWithoutHost(t *testing.T) {
 		cmd := exec.Command("/proc/self/exe")
 		cmd.Args[0] = stage.Name
 		cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(spec), "spec"), child, p.File}
-		cmd.Stdin, cmd.SysProcAttr = null, sysProcAttr(level, nil)
+		cmd.Stdin, cmd.SysProcAttr = null, sysProcAttr(&c, nil)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -60,6 +60,7 @@ type Cage struct {
 	Network Network
 	Serves  string // a directory of View in which the process may make Unix sockets and accept on them, or ""; nobody connects to one from inside
 	Limits  Limits
+	Nest    bool // level Strict only: programs may make user, PID and network namespaces of their own, as the sandbox of a browser does
 }
 
 // Limits bound the resources of a process and its children. 0 is the default.

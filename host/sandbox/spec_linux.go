@@ -33,6 +33,9 @@ func specOf(c *Cage, p *Program, grouped bool) *stage.Spec {
 	if c.Network == Proxy {
 		s.Flags |= stage.Proxy
 	}
+	if c.Nest {
+		s.Flags |= stage.Nest
+	}
 	switch c.Level {
 	case Strict:
 		s.Flags |= stage.Namespaces | stage.Restrict
@@ -56,23 +59,16 @@ func specOf(c *Cage, p *Program, grouped bool) *stage.Spec {
 
 // filter returns the seccomp filter of a cage.
 func filter(c *Cage) string {
-	switch serves := c.Serves != ""; {
-	case c.Network == Proxy && serves:
-		return bothFilter()
-	case c.Network == Proxy:
-		return proxyFilter()
-	case serves:
-		return servesFilter()
+	m := stage.Mode{Serves: c.Serves != "", Proxy: c.Network == Proxy, Nest: c.Nest}
+	code, ok := filters.Load(m)
+	if !ok {
+		code, _ = filters.LoadOrStore(m, stage.Filter(m))
 	}
-	return bareFilter()
+	return code.(string)
 }
 
-var (
-	bareFilter   = sync.OnceValue(func() string { return stage.Filter(false, false) })
-	servesFilter = sync.OnceValue(func() string { return stage.Filter(true, false) })
-	proxyFilter  = sync.OnceValue(func() string { return stage.Filter(false, true) })
-	bothFilter   = sync.OnceValue(func() string { return stage.Filter(true, true) })
-)
+// filters are those that were needed so far, by their mode.
+var filters sync.Map
 
 // mountsOf says mounts and links in the stage's words.
 func mountsOf(v *view.View, s *stage.Spec) {

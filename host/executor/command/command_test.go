@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/skillhost/skill/host/capability"
+	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/host/sandbox"
 	"github.com/skillhost/skill/sdk"
 )
@@ -318,5 +319,27 @@ func TestLevel(t *testing.T) {
 	w.level = "strict"
 	if r, err := w.run(within(t, time.Minute), "t", `{}`); sdk.KindOf(err) != sdk.Denied {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A program finds what the operator set for its skill in a variable, and none
+// where nothing is set.
+func TestSettings(t *testing.T) {
+	w := newWorld(t, shell(`env`, ""), uncaged{}, strict)
+	p, err := w.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{`{"a":{"b":"c d"}}`, ""} {
+		job := w.job("t", `{}`)
+		job.Input.Settings = json.RawMessage(set)
+		r, err := p.Run(within(t, time.Minute), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.Content[0].Text
+		if set == "" && strings.Contains(got, executor.SettingsEnv) || set != "" && !strings.Contains(got, "\nSKILL_SETTINGS="+set+"\n") && !strings.HasPrefix(got, "SKILL_SETTINGS="+set+"\n") {
+			t.Errorf("with settings %q the environment is\n%s", set, got)
+		}
 	}
 }

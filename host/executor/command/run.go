@@ -60,11 +60,20 @@ func (p *program) Run(ctx context.Context, j executor.Job) (sdk.Result, error) {
 	// Without a PID namespace to end, it is the program's process group that is
 	// ended: the program has to lead it.
 	own := plan.Level == sandbox.Strict
-	result, err := r.do(ctx, sandbox.Program{File: file, Args: argv, Env: r.door.environ(), Init: own}, stdin, piped)
+	result, err := r.do(ctx, sandbox.Program{File: file, Args: argv, Env: r.environ(), Init: own}, stdin, piped)
 	if lost := r.door.close(); err == nil && lost != nil {
 		j.Emit(sdk.Event{Kind: sdk.EventLog, Level: "warning", Message: "the call's way out was not closed: " + lost.Error()})
 	}
 	return native.Explain(plan, result, err)
+}
+
+// environ is what the program is told beside what its grant lets through.
+func (r *run) environ() []string {
+	env := r.door.environ()
+	if set := r.job.Input.Settings; len(set) > 0 {
+		env = append(env, executor.SettingsEnv+"="+string(set))
+	}
+	return env
 }
 
 // granted asks the grant about the program, under the name that the manifest

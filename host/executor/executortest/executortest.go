@@ -211,7 +211,7 @@ func (v *vector) call(t *testing.T, target Target, i int, layers []capability.La
 	var got outcome
 	var mu sync.Mutex
 	job := executor.Job{
-		Input: sdk.Input{Tool: "probe", Args: c.args, Env: c.env, Timeout: c.soft},
+		Input: sdk.Input{Tool: "probe", Args: c.args, Env: c.env, Settings: c.set, Timeout: c.soft},
 		Grant: capability.NewGrant(layers, func(a capability.Access, err error) {
 			mu.Lock()
 			defer mu.Unlock()

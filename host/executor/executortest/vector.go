@@ -25,6 +25,7 @@ import (
 //	layer NAME            the lines that follow are of this layer; it starts with the closed layer "manifest"
 //	allow|deny KIND ENTRY a line of the layer
 //	env NAME VALUE        what the calls that follow are given
+//	settings JSON         what the operator set for the skill in them
 //	limit NAME VALUE      memory, output (bytes), timeout, soft (durations) of the calls that follow
 //	canceled              the call that follows is not out of time but canceled then
 //	call VERB ARG … ; …   one call of the probe
@@ -45,13 +46,14 @@ type vector struct {
 	layers  []capability.Layer
 	calls   []call
 	after   []func() string
-	next    call // limits, env and cancel of the call that follows
+	next    call // limits, env, settings and cancel of the call that follows
 }
 
 // A call is one run of the probe and what is expected of it.
 type call struct {
 	args   json.RawMessage
 	env    map[string]string
+	set    json.RawMessage // settings
 	limits manifest.Limits
 	soft   time.Duration
 	cancel bool
@@ -96,6 +98,8 @@ func (v *vector) directive(word, rest string) error {
 	case "env":
 		v.next.env = maps.Clone(v.next.env)
 		v.next.env[first] = second
+	case "settings":
+		v.next.set = json.RawMessage(rest)
 	case "limit":
 		return v.limit(first, second)
 	case "canceled":

@@ -116,11 +116,31 @@ func (p *Plan) account(text string) []string {
 	case len(denied) > 0:
 		lines = append(lines, "denied in any case: "+listed(denied))
 	}
+	lines = append(lines, p.pushed()...)
 	lines = append(lines, p.exact(tail(text))...)
 	if lists := p.lists(); len(lists) > 0 {
 		lines = append(lines, "all of these lists must allow it: "+listed(lists))
 	}
 	return lines[:min(len(lines), maxLines)]
+}
+
+// pushed says what skills have laid over the session: those lists end without
+// the operator.
+func (p *Plan) pushed() (lines []string) {
+	for _, l := range p.layers {
+		if !l.Pushed {
+			continue
+		}
+		line := l.Name + " narrows this session"
+		if l.Why != "" {
+			line += ", and says " + capability.Quote(l.Why)
+		}
+		lines = append(lines, line)
+	}
+	if p.owner != "" && p.homeStays() {
+		lines = append(lines, "$HOME can be read and not written")
+	}
+	return lines
 }
 
 // exact returns why paths that text names are refused, in the words of the

@@ -114,3 +114,24 @@ func FuzzExplain(f *testing.F) {
 		}
 	})
 }
+
+// TestExplainPushed: who is refused under a layer that a skill has laid is told
+// so, whatever path was refused.
+func TestExplainPushed(t *testing.T) {
+	h := newHouse(t, sandbox.Strict)
+	s := skill(t, "read:/", "write:/ws", "exec:*", "network:example.com")
+	s.Sandbox.Home = "private"
+	j := job(s, planMode(t, "/ws"))
+	j.Dirs = executor.Dirs{Workspace: "/ws"}
+	for _, text := range []string{"touch: cannot touch 'x': Read-only file system", "curl: (6) Could not resolve host: example.com"} {
+		all := strings.Join(explained(h.plan(t, s, j), text), "\n")
+		for _, want := range []string{`layer "plan mode" of plan-mode narrows this session, and says "plan 7; PlanMode exit ends it"`, "$HOME can be read and not written", "network: none"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("%s: %q does not say %q", text, all, want)
+			}
+		}
+	}
+	if all := strings.Join(explained(explainPlan(t), "cat: /home/u/x: Permission denied"), "\n"); strings.Contains(all, "$HOME") || strings.Contains(all, "narrows") {
+		t.Errorf("without a layer: %q", all)
+	}
+}

@@ -97,7 +97,7 @@ func (m *Maker) furnish(g *Guest, s *store) (sandbox.Cage, error) {
 		if o.Home, err = m.keep(p); err != nil {
 			return sandbox.Cage{}, err
 		}
-		o.HomePath, g.kept = homePath, homePath
+		o.HomePath, o.HomeStays, g.kept = homePath, p.homeStays(), homePath
 	}
 	if p.Serves != "" {
 		if g.sockets, err = socketDir(m.runDir()); err == nil {
@@ -113,7 +113,7 @@ func (m *Maker) furnish(g *Guest, s *store) (sandbox.Cage, error) {
 		o.HomePath, o.Serves = o.Home, o.Sockets
 	}
 	v, err := view.Of(followed(p.layers), o)
-	return sandbox.Cage{Level: p.Level, View: v, Network: p.network, Serves: g.serves, Limits: sandbox.Limits{
+	return sandbox.Cage{Level: p.Level, View: v, Network: p.network, Nest: p.nest, Serves: g.serves, Limits: sandbox.Limits{
 		Memory: p.limits.Memory, Processes: p.limits.Processes, FileSize: maxFile, Files: maxFiles,
 	}}, err
 }

@@ -109,6 +109,13 @@ func TestKey(t *testing.T) {
 		"speaks": layers(func(l *capability.Layer) {
 			l.Speaks = []capability.Topic{{Kind: capability.Exec, Verb: capability.Run}}
 		}),
+		"pushed": layers(func(l *capability.Layer) { l.Pushed = true }),
+		"pushed layer": func(s *manifest.Skill, j *executor.Job) { // as at the start and at the end of plan mode
+			j.Grant = capability.NewGrant([]capability.Layer{s.Needs, planMode(t, "/ws")}, nil)
+		},
+		"pushed layer with another plan": func(s *manifest.Skill, j *executor.Job) {
+			j.Grant = capability.NewGrant([]capability.Layer{s.Needs, planMode(t, "/other")}, nil)
+		},
 		"one more layer": func(s *manifest.Skill, j *executor.Job) {
 			j.Grant = capability.NewGrant([]capability.Layer{s.Needs, {Name: "session"}}, nil)
 		},

@@ -38,6 +38,7 @@ type Plan struct {
 	network  sandbox.Network
 	absent   []string // denied paths that could come to exist
 	out      bool     // there is a way out of the cage; else Proxy is its loopback alone
+	nest     bool     // it may make namespaces of its own
 }
 
 // defaultLevel is required of a machine where neither manifest nor policy says.
@@ -72,6 +73,7 @@ func (m *Maker) Plan(s *manifest.Skill, j executor.Job) (Plan, error) {
 	if s.Sandbox.Loopback && p.Level == sandbox.Strict {
 		p.network = sandbox.Proxy // without p.out, there is nobody at its end
 	}
+	p.nest = s.Sandbox.Nest && p.Level == sandbox.Strict
 	p.absent = unmade(p.layers)
 	p.Key = p.key()
 	return p, nil
@@ -147,7 +149,7 @@ func (p *Plan) key() string {
 	k.count(int64(len(p.layers)))
 	for i := range p.layers {
 		l := &p.layers[i]
-		k.add(l.Name, strconv.FormatBool(l.Closed))
+		k.add(l.Name, strconv.FormatBool(l.Closed), strconv.FormatBool(l.Pushed))
 		k.count(int64(len(l.Speaks)))
 		for _, t := range l.Speaks {
 			k.add(string(t.Kind), string(t.Verb))
@@ -164,6 +166,14 @@ func (p *Plan) key() string {
 	}
 	sum := sha256.Sum256(k)
 	return hex.EncodeToString(sum[:])
+}
+
+// homeStays reports whether the private home of p can be read only: a skill has
+// laid a layer over the session that speaks of writing.
+func (p *Plan) homeStays() bool {
+	return slices.ContainsFunc(p.layers, func(l capability.Layer) bool {
+		return l.Pushed && l.SpeaksOf(capability.Topic{Kind: capability.Filesystem, Verb: capability.Write})
+	})
 }
 
 // A text is what is digested. Every part says how long it is, so that no two

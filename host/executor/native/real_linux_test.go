@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -33,8 +34,19 @@ func realHouse(t *testing.T, level sandbox.Level) *house {
 			t.Error(err)
 		}
 	})
-	h.o.Starter = l
+	h.o.Starter = roomy{l}
 	return h
+}
+
+// roomy starts this program, whose stage becomes the process, with the memory
+// that it takes with the race detector in it.
+type roomy struct{ Starter }
+
+func (r roomy) Start(ctx context.Context, c sandbox.Cage, p sandbox.Program) (sandbox.Process, error) {
+	if raced {
+		c.Limits.Memory = 1 << 50
+	}
+	return r.Starter.Start(ctx, c, p)
 }
 
 // sh runs script and returns what it prints.
@@ -164,6 +176,81 @@ func TestReal(t *testing.T) {
 			}
 			if text, err := os.ReadFile(ws + "/.git/hooks/h"); err != nil || string(text) != "text of h\n" {
 				t.Errorf("the hook is %q %v", text, err)
+			}
+		})
+	}
+}
+
+// Under the layer of plan mode nothing can be written but the plan, in place, and
+// what is private to the call: not the home, which lasts.
+func TestRealPlanMode(t *testing.T) {
+	for _, level := range []sandbox.Level{sandbox.Strict, sandbox.Landlock} {
+		t.Run(string(level), func(t *testing.T) {
+			if level == sandbox.Landlock && os.Geteuid() == 0 {
+				asNobody(t, "TestRealPlanMode")
+				return
+			}
+			h := realHouse(t, level)
+			ws, _ := ground(t)
+			if err := os.WriteFile(ws+"/sub/plan.md", []byte("old\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := skill(t, "read:/", "write:"+ws, "write:${tmp}", "exec:*")
+			s.Sandbox.Home = "private"
+			free := job(s)
+			free.Dirs = executor.Dirs{Workspace: ws}
+			before := h.plan(t, s, free)
+			if got := h.sh(t, before, "exec 2>&1; echo x > made && echo kept > $HOME/f && cat made $HOME/f"); got != "x\nkept\n" {
+				t.Fatalf("before: %q", got)
+			}
+			j := job(s, planMode(t, ws))
+			j.Dirs = free.Dirs
+			p := h.plan(t, s, j)
+			if p.Key == before.Key {
+				t.Error("a process from before would be used")
+			}
+			for _, c := range []struct {
+				script, want string // "" is a refusal
+			}{
+				{"cat a sub/plan.md", "text of a\nold\n"},
+				{"echo new > sub/plan.md && cat sub/plan.md", "new\n"},
+				{"echo more >> sub/plan.md && cat sub/plan.md", "new\nmore\n"},
+				{": > sub/plan.md && echo emptied", "emptied\n"},
+				{"echo x > $TMPDIR/f && cat $TMPDIR/f", "x\n"},
+				{"cat $HOME/f", "kept\n"},
+				{"touch x", ""},
+				{"echo x > a", ""},
+				{"echo x > sub/other", ""},
+				{"rm a", ""},
+				{"mkdir d", ""},
+				{"mv a b", ""},
+				{"ln -s a l", ""},
+				{"ln a hard", ""},
+				{"rm sub/plan.md", ""},
+				{"mv sub/plan.md sub/p", ""},
+				{"mv sub s", ""},
+				{"ln -sf ../a sub/plan.md", ""},
+				{"echo x > $TMPDIR/p && mv $TMPDIR/p sub/plan.md", ""},
+				{"echo x > $HOME/f", ""},
+				{"touch $HOME/new", ""},
+				{"rm $HOME/f", ""},
+				{"echo x > /etc/x", ""},
+				{"bash -c 'echo x > " + ws + "/x'", ""},
+			} {
+				got := h.sh(t, p, "exec 2>&1; "+c.script) // chmod is not among them: Landlock has no say there
+				refused := slices.ContainsFunc([]string{"denied", "Read-only", "not permitted", "busy", "cross-device"}, func(w string) bool { return strings.Contains(got, w) })
+				if c.want == "" && !refused || c.want != "" && got != c.want {
+					t.Errorf("plan_mode_write: %s: got %q, want %q", c.script, got, c.want)
+				}
+			}
+			if text, err := os.ReadFile(ws + "/a"); err != nil || string(text) != "text of a\n" {
+				t.Errorf("a is %q, %v", text, err)
+			}
+			if info, err := os.Lstat(ws + "/sub/plan.md"); err != nil || !info.Mode().IsRegular() {
+				t.Errorf("the plan is %v, %v", info, err)
+			}
+			if got := h.sh(t, before, "exec 2>&1; echo y > made && echo y > $HOME/f && cat made $HOME/f"); got != "y\ny\n" {
+				t.Errorf("after: %q", got)
 			}
 		})
 	}

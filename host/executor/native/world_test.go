@@ -205,3 +205,11 @@ func contents(t *testing.T, f *os.File) string {
 	}
 	return string(b)
 }
+
+// planMode is a layer as plan mode lays it over a session, bound.
+func planMode(t *testing.T, workspace string) capability.Layer {
+	t.Helper()
+	return capability.Layer{Name: `layer "plan mode" of plan-mode`, Pushed: true, Why: "plan 7; PlanMode exit ends it",
+		Speaks: []capability.Topic{{Kind: capability.Filesystem, Verb: capability.Write}, {Kind: capability.Network, Verb: capability.Connect}},
+		Allow:  set(t, "write:"+workspace+"/sub/plan.md", "write:${tmp}")}
+}

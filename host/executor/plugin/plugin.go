@@ -77,7 +77,7 @@ func build(o Options, c cages) *Executor {
 // Enforces names every kind: the kernel holds a plugin to files and programs,
 // and whatever else it may have it has to ask the host for.
 func (x *Executor) Enforces() []capability.Kind {
-	return []capability.Kind{capability.Network, capability.Filesystem, capability.Exec, capability.Env, capability.Secrets, capability.Invoke}
+	return []capability.Kind{capability.Network, capability.Filesystem, capability.Exec, capability.Env, capability.Secrets, capability.Invoke, capability.Client}
 }
 
 // Fixed implements executor.Fixed: the kernel's rules do not change.

@@ -128,6 +128,9 @@ func (c *call) command(p *program) (sdk.Result, error) {
 			config = config.WithEnv(name, c.job.Input.Env[name])
 		}
 	}
+	if set := c.job.Input.Settings; len(set) > 0 {
+		config = config.WithEnv(executor.SettingsEnv, string(set))
+	}
 	mod, ctx, release, err := c.instantiate(p, config)
 	defer release()
 	if err == nil {

@@ -54,7 +54,7 @@ func New(o Options) *Executor { return &Executor{options: o} }
 // Enforces names every kind that a module can be held to: it has no way to
 // start a native process, so Exec is not among them.
 func (x *Executor) Enforces() []capability.Kind {
-	return []capability.Kind{capability.Network, capability.Filesystem, capability.Env, capability.Secrets, capability.Invoke}
+	return []capability.Kind{capability.Network, capability.Filesystem, capability.Env, capability.Secrets, capability.Invoke, capability.Client}
 }
 
 // Load reads, checks, instruments and compiles the module of s. A module that

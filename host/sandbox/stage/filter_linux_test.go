@@ -41,7 +41,7 @@ func filter(t *testing.T, code []unix.SockFilter, arch uint32, number uint64, ar
 	return uint32(n)
 }
 
-var modes = []socketMode{{}, {serves: true}, {proxy: true}, {serves: true, proxy: true}}
+var modes = []Mode{{}, {Serves: true}, {Proxy: true}, {Serves: true, Proxy: true}}
 
 func TestFilterCommon(t *testing.T) {
 	eperm, enosys := fail(unix.EPERM), fail(unix.ENOSYS)
@@ -106,7 +106,7 @@ func TestFilterSockets(t *testing.T) {
 					for _, protocol := range []uint64{0, 1, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_MPTCP} {
 						inet := family == unix.AF_INET || family == unix.AF_INET6
 						socket := kind == unix.SOCK_STREAM &&
-							(m.serves && family == unix.AF_UNIX || m.proxy && inet && (protocol == 0 || protocol == unix.IPPROTO_TCP))
+							(m.Serves && family == unix.AF_UNIX || m.Proxy && inet && (protocol == 0 || protocol == unix.IPPROTO_TCP))
 						pair := family == unix.AF_UNIX && (kind == unix.SOCK_STREAM || kind == unix.SOCK_SEQPACKET)
 						for number, want := range map[uint64]bool{unix.SYS_SOCKET: socket, unix.SYS_SOCKETPAIR: pair} {
 							got := filter(t, code, arch, number, family, kind|flags, protocol)
@@ -124,13 +124,13 @@ func TestFilterSockets(t *testing.T) {
 func TestFilterConnections(t *testing.T) {
 	refuse := fail(unix.EACCES)
 	for _, tt := range []struct {
-		m                             socketMode
+		m                             Mode
 		connect, bind, listen, sendto uint32
 	}{
-		{socketMode{}, refuse, refuse, refuse, refuse},
-		{socketMode{serves: true}, refuse, retAllow, retAllow, refuse},
-		{socketMode{proxy: true}, retAllow, retAllow, retAllow, retAllow},
-		{socketMode{serves: true, proxy: true}, retNotify, retAllow, retAllow, retAllow},
+		{Mode{}, refuse, refuse, refuse, refuse},
+		{Mode{Serves: true}, refuse, retAllow, retAllow, refuse},
+		{Mode{Proxy: true}, retAllow, retAllow, retAllow, retAllow},
+		{Mode{Serves: true, Proxy: true}, retNotify, retAllow, retAllow, retAllow},
 	} {
 		t.Run(fmt.Sprintf("%+v", tt.m), func(t *testing.T) {
 			code := assemble(rules(tt.m))

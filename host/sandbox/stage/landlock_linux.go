@@ -119,7 +119,7 @@ func newRuleset(s *Spec, set Ruleset, abi int) (int, *fault) {
 }
 
 // addOwn adds what every rule set has: the program, the directory for its
-// sockets, and moving files between directories if the set says nothing of
+// sockets, the processes of who may make namespaces, and moving files between directories if the set says nothing of
 // writing, because Landlock alone does not abstain from that.
 func addOwn(set int, s *Spec, said Ruleset, handled uint64) error {
 	if handled == 0 {
@@ -132,6 +132,11 @@ func addOwn(set int, s *Spec, said Ruleset, handled uint64) error {
 	if s.Serves != "" {
 		rule := Rule{Path: s.Serves, Rights: Read | Write | Socket}
 		if err := addPath(set, rule, handled); err != nil {
+			return err
+		}
+	}
+	if s.has(Nest) {
+		if err := addPath(set, Rule{Path: "/proc", Rights: Read | Write}, handled); err != nil {
 			return err
 		}
 	}

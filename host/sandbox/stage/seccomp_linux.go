@@ -34,32 +34,47 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 
 func allow(tests ...test) branch { return branch{tests, retAllow} }
 
-// A socketMode is which sockets there are. Socket pairs there always are.
-type socketMode struct {
-	serves bool // Unix stream sockets, to accept on
-	proxy  bool // TCP sockets
+// A Mode is what kind of cage a filter is for. Socket pairs there always are.
+type Mode struct {
+	Serves bool // Unix stream sockets, to accept on
+	Proxy  bool // TCP sockets
+	Nest   bool // namespaces of users, processes and the network
 }
 
 // rules returns the whole filter.
-func rules(m socketMode) []rule {
+func rules(m Mode) []rule {
 	var rs []rule
 	for _, n := range forbidden {
+		if m.Nest && (n == unix.SYS_CHROOT || n == unix.SYS_UNSHARE) {
+			continue
+		}
 		rs = append(rs, rule{number: n, otherwise: fail(unix.EPERM)})
 	}
+	made := uint32(namespaces)
+	if m.Nest {
+		made &^= nestable
+		rs = append(rs, nestRules()...)
+	} else {
+		rs = append(rs, terminalRule())
+	}
 	rs = append(rs,
-		rule{unix.SYS_CLONE, []branch{allow(test{mask: namespaces})}, fail(unix.EPERM)},
+		rule{unix.SYS_CLONE, []branch{allow(test{mask: made})}, fail(unix.EPERM)},
 		// Its flags are behind a pointer. Runtimes fall back to clone.
 		rule{unix.SYS_CLONE3, nil, fail(unix.ENOSYS)},
 		rule{unix.SYS_PERSONALITY, []branch{allow(test{value: 0}), allow(test{value: 0xffffffff})}, fail(unix.EPERM)},
-		// Both put words into the mouth of whoever sits at the terminal.
-		rule{unix.SYS_IOCTL, []branch{
-			{[]test{{arg: 1, value: unix.TIOCSTI}}, fail(unix.EPERM)},
-			{[]test{{arg: 1, value: tiocLinux}}, fail(unix.EPERM)}}, retAllow},
 	)
 	return append(rs, m.rules()...)
 }
 
 const tiocLinux = 0x541c
+
+// terminalRule forbids what puts words into the mouth of whoever sits at the
+// terminal.
+func terminalRule(more ...branch) rule {
+	return rule{unix.SYS_IOCTL, append([]branch{
+		{[]test{{arg: 1, value: unix.TIOCSTI}}, fail(unix.EPERM)},
+		{[]test{{arg: 1, value: tiocLinux}}, fail(unix.EPERM)}}, more...), retAllow}
+}
 
 // rules returns those about sockets.
 //
@@ -69,17 +84,17 @@ const tiocLinux = 0x541c
 // address of sendmsg, which the filter cannot see. Where TCP sockets may
 // connect and Unix sockets exist as well, the filter cannot tell them apart:
 // there the host is asked, and makes the connection itself.
-func (m socketMode) rules() []rule {
+func (m Mode) rules() []rule {
 	refuse := fail(unix.EACCES)
 	kind := func(family, kind uint32) []test {
 		return []test{{arg: 0, value: family}, {arg: 1, mask: 0xf, value: kind}}
 	}
 	pairs := []branch{allow(kind(unix.AF_UNIX, unix.SOCK_STREAM)...), allow(kind(unix.AF_UNIX, unix.SOCK_SEQPACKET)...)}
 	var sockets []branch
-	if m.serves {
+	if m.Serves {
 		sockets = append(sockets, allow(kind(unix.AF_UNIX, unix.SOCK_STREAM)...))
 	}
-	if m.proxy {
+	if m.Proxy {
 		for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
 			for _, protocol := range []uint32{0, unix.IPPROTO_TCP} { // and not MPTCP
 				sockets = append(sockets, allow(append(kind(family, unix.SOCK_STREAM), test{arg: 2, value: protocol})...))
@@ -88,26 +103,26 @@ func (m socketMode) rules() []rule {
 	}
 	rs := []rule{{unix.SYS_SOCKETPAIR, pairs, refuse}, {unix.SYS_SOCKET, sockets, refuse}}
 	switch {
-	case m.serves && m.proxy:
+	case m.Serves && m.Proxy:
 		rs = append(rs, rule{unix.SYS_CONNECT, nil, retNotify})
-	case !m.proxy:
+	case !m.Proxy:
 		rs = append(rs, rule{unix.SYS_CONNECT, nil, refuse})
 	}
-	if !m.proxy {
+	if !m.Proxy {
 		null := allow(test{arg: 4}, test{arg: 4, high: true})
 		rs = append(rs, rule{unix.SYS_SENDTO, []branch{null}, refuse})
 	}
-	if !m.proxy && !m.serves {
+	if !m.Proxy && !m.Serves {
 		rs = append(rs, rule{unix.SYS_BIND, nil, refuse}, rule{unix.SYS_LISTEN, nil, refuse})
 	}
 	return rs
 }
 
-// Filter returns the machine code of the filter for a cage that makes Unix
-// sockets of its own or has a proxy. The host assembles it, once for each kind
-// of cage: that takes a fresh process longer than all its mounts do.
-func Filter(serves, proxy bool) string {
-	code := assemble(rules(socketMode{serves, proxy}))
+// Filter returns the machine code of the filter for a kind of cage. The host
+// assembles it, once for each kind: that takes a fresh process longer than all
+// its mounts do.
+func Filter(m Mode) string {
+	code := assemble(rules(m))
 	return string(unsafe.Slice((*byte)(unsafe.Pointer(&code[0])), len(code)*int(unsafe.Sizeof(code[0]))))
 }
 

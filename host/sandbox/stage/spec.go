@@ -53,6 +53,7 @@ const (
 	Restrict               // Landlock and seccomp
 	Init                   // stay as process 1
 	Proxy                  // open a listener in the network namespace
+	Nest                   // the program may make user, PID and network namespaces of its own
 )
 
 // A Spec is what the stage is to do.

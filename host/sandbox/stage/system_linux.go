@@ -84,7 +84,8 @@ func (r *root) tmp(s *Spec) *fault {
 
 // proc mounts a /proc that shows this PID namespace only. It is read-only:
 // user 0 of the host, if that is who runs this, still owns the files in it,
-// such as those of sysctl.
+// such as those of sysctl. Who may make namespaces has to write the maps of
+// users in it, so that gets one with nothing but its processes.
 func (r *root) proc(s *Spec) *fault {
 	fs, err := fsmount("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
@@ -100,7 +101,13 @@ func (r *root) proc(s *Spec) *fault {
 			return at(err, "pid_max")
 		}
 	}
-	if err := unix.MountSetattr(fs, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+	if s.has(Nest) {
+		unix.Close(fs)
+		fs, err = fsmount("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, "subset", "pid")
+		if err != nil {
+			return at(err, "/proc of processes")
+		}
+	} else if err := unix.MountSetattr(fs, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return at(err, "read-only /proc")
 	}
 	to, err := beneath(r.new, "/proc", unix.O_DIRECTORY, 0)

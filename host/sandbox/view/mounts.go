@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,6 +27,7 @@ func (b *builder) mounts() ([]Mount, []Link) {
 			b.mount(Mount{Path: r.Path, Kind: kind})
 		}
 	}
+	b.mountWorkspace()
 	for _, e := range baseline() {
 		if e.where != shared {
 			b.mountBase(e.path)
@@ -44,6 +46,15 @@ func (b *builder) mounts() ([]Mount, []Link) {
 		out = append(out, *b.visible[p])
 	}
 	return out, links
+}
+
+// mountWorkspace shows a workspace in the host's /tmp or /run that may be read,
+// but not written: "/" shows the private ones.
+func (b *builder) mountWorkspace() {
+	p := filepath.ToSlash(b.o.Workspace)
+	if p != "" && b.covering(p) == nil && b.grant.Allows(capability.Access{Kind: capability.Filesystem, Verb: capability.Read, Target: p}) {
+		b.mount(Mount{Path: p, Kind: ReadOnly})
+	}
 }
 
 func (b *builder) mount(m Mount) {
@@ -189,6 +200,9 @@ func (b *builder) mountOwn() {
 	}
 	if b.o.Home != "" {
 		b.visible[b.o.HomePath] = &Mount{Path: b.o.HomePath, Source: b.o.Home, Kind: Writable}
+		if b.o.HomeStays {
+			b.visible[b.o.HomePath].Kind = ReadOnly
+		}
 	}
 	if b.o.Sockets != "" {
 		b.visible[b.o.Serves] = &Mount{Path: b.o.Serves, Source: b.o.Sockets, Kind: Writable}

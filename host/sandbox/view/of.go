@@ -20,6 +20,7 @@ type Options struct {
 	Tmp       string   // the host's directory behind ${tmp}: /tmp of a private root
 	Home      string   // the host's directory behind HomePath; "" is none
 	HomePath  string   // of the private root; else Home
+	HomeStays bool     // nothing can be written beneath Home
 	Sockets   string   // the host's directory behind Serves; "" is none
 	Serves    string   // of the private root; else Sockets
 	Etc       string   // the host's directory with the passwd, group and hosts of a private root; "" is none

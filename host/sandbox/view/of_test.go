@@ -146,6 +146,45 @@ func TestOwn(t *testing.T) {
 	part(t, texts(v.Mounts), "", "ro:/etc/passwd=/st/etc/passwd")
 }
 
+// A private home that stays as it is can be read, on both levels.
+func TestHomeStays(t *testing.T) {
+	for _, strict := range []bool{true, false} {
+		o := grow("/ws/a", "/st/home/x").options(strict)
+		o.Home, o.HomeStays = "/st/home", true
+		if !strict {
+			o.HomePath = o.Home
+		}
+		v := mustOf(t, o, manifest("write:/ws"))
+		if strict {
+			part(t, texts(v.Mounts), "ro:/run/home=/st/home", "rw:/run/home=/st/home")
+		}
+		for _, s := range v.Rulesets {
+			part(t, texts(s.Rules), "r:"+o.HomePath, "rw:"+o.HomePath+" w:"+o.HomePath)
+		}
+	}
+}
+
+// A workspace in the host's /tmp is shown to whoever may read everything and
+// write nothing there: "/" shows the private one.
+func TestWorkspaceInTmp(t *testing.T) {
+	tmp := grow("/tmp/ws/plan", "/tmp/ws/a", "/tmp/other/b", "/usr/x")
+	session := capability.Layer{Name: "session", Speaks: []capability.Topic{writing}, Allow: caps("write:${tmp}")}
+	for name, c := range map[string]struct {
+		layers    []capability.Layer
+		want, not string
+	}{
+		"read":       {[]capability.Layer{manifest("read:/", "write:/tmp/ws"), session}, "ro:/ ro:/tmp/ws rw:/tmp=/var/private", "rw:/tmp/ws ro:/tmp/other"},
+		"write":      {[]capability.Layer{manifest("read:/", "write:/tmp/ws")}, "ro:/ rw:/tmp/ws", "ro:/tmp/ws"},
+		"one file":   {[]capability.Layer{manifest("read:/", "write:/tmp/ws"), {Name: "session", Speaks: []capability.Topic{writing}, Allow: caps("write:/tmp/ws/plan")}}, "ro:/tmp/ws rw:/tmp/ws/plan", "rw:/tmp/ws"},
+		"not at all": {[]capability.Layer{manifest("read:/usr")}, "ro:/usr", "ro:/tmp/ws"},
+		"denied":     {[]capability.Layer{manifest("read:/"), denying("read:/tmp/ws")}, "ro:/", "ro:/tmp/ws"},
+	} {
+		o := tmp.options(true)
+		o.Workspace = "/tmp/ws"
+		t.Run(name, func(t *testing.T) { part(t, texts(mustOf(t, o, c.layers...).Mounts), c.want, c.not) })
+	}
+}
+
 func TestPrograms(t *testing.T) {
 	bin := grow("/usr/bin/git*", "/usr/bin/bash*", "/usr/bin/sh -> /usr/bin/dash", "/usr/bin/dash*", "/usr/local/bin/jq*", "/usr/bin/jq*", "/bin -> /usr/bin", "/usr/bin/text",
 		"/usr/bin/awk -> /etc/alternatives/awk", "/etc/alternatives/awk -> /usr/bin/mawk", "/usr/bin/mawk*", "/opt/x/tool*", "/opt/x/name -> /opt/x/tool", "/usr/lib/x")

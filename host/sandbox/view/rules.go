@@ -115,7 +115,11 @@ func (b *builder) baseRules() []Rule {
 	case ReadOnly:
 		add(tmp, Read)
 	}
-	if b.o.Home != "" {
+	switch {
+	case b.o.Home == "":
+	case b.o.HomeStays:
+		add(b.o.HomePath, Read)
+	default:
 		add(b.o.HomePath, Read|Write)
 	}
 	if b.o.Sockets != "" {

@@ -46,6 +46,12 @@ func imports(verb string, a []string) (string, bool) {
 	case "patience":
 		<-call.Context().Done()
 		return "cancelled", true
+	case "settings":
+		var set json.RawMessage
+		if err := call.Settings(&set); err != nil {
+			return err.Error(), true
+		}
+		return string(set), true
 	case "header":
 		b, _ := json.Marshal(call.Environ())
 		return call.Tool() + " " + string(b), true

@@ -158,6 +158,8 @@ func outcomes(verb string, a []string) (string, bool) {
 	case "header":
 		b, _ := json.Marshal(header.Env)
 		return header.Tool + " " + string(b), true
+	case "settings":
+		return string(header.Settings), true
 	default:
 		return "", false
 	}
