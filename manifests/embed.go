@@ -9,7 +9,7 @@ import "embed"
 // FS has a folder for each of the skills: those without a module, and those
 // that are plugins inside of the binary.
 //
-//go:embed invoke-skill shell
+//go:embed invoke-skill shell web
 var FS embed.FS
 
 // Shipped is the policy that holds built-ins until the operator says

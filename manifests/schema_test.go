@@ -138,7 +138,7 @@ func TestBadManifests(t *testing.T) {
 	s := compile(t)
 	for _, text := range []string{
 		"name = \"hello\"", strings.Replace(head, "hello", "Hello", 1), strings.Replace(head, "wasm", "wsam", 1), head + "abi = \"skill/9\"",
-		head + "[capabilities]\nnetworks = []", head + "[capabilities]\nnetwork = \"a.example\"", head + "[capabilities]\nfilesystem = [\"/data\"]", head + "[capabilities]\nfilesystem = [\"read:data\"]",
+		head + "[capabilities]\nnetworks = []", head + "[capabilities]\nnetwork = \"a.example\"", head + "[capabilities]\nfilesystem = [\"/data\"]", head + "[capabilities]\nfilesystem = [\"read:data\"]", head + "[capabilities]\nclient = [\"form\"]", head + "[capabilities]\nclient = \"sampling\"",
 		head + "[limits]\nmemory = \"128MB\"", head + "[limits]\ntimeout = \"30\"", head + "[limits]\nrate = \"60/minute\"", head + "[tools.\"a b\"]", head + "[tools.a]\ninput = 3",
 		head + "[[capabilities.secrets]]\nname = \"A\"", head + "[sandbox]\nisolation = \"none\"", head + "[prompts.a]\ndescription = \"d\"",
 	} {

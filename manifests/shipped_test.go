@@ -1,6 +1,9 @@
 package manifests_test
 
 import (
+	"net/netip"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/skillhost/skill/host/capability"
@@ -12,11 +15,7 @@ import (
 // TestShellAsShipped: what the shell tools may touch until the operator says
 // something else, wherever the workspace and the home are.
 func TestShellAsShipped(t *testing.T) {
-	text, err := manifests.FS.ReadFile("shell/skill.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := manifest.Read("skill.toml", text)
+	s, err := manifest.OpenEmbedded(manifests.FS, "shell", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +72,45 @@ func TestShellAsShipped(t *testing.T) {
 		n := &capability.Net{Scheme: "https", Host: "github.com", Port: 443}
 		if g.Allows(capability.Access{Kind: capability.Network, Verb: capability.Connect, Target: n.String(), Net: n}) {
 			t.Error("the network is open")
+		}
+	}
+}
+
+// TestWebSearchAsShipped: WebSearch reaches the engines that are named, as they
+// are asked, and nothing else, until the operator says so; every one of them is
+// in its own manifest.
+func TestWebSearchAsShipped(t *testing.T) {
+	text, err := os.ReadFile("../skills/websearch/skill.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := manifest.ReadBuiltin("skill.toml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Read("shipped.toml", manifests.Shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := p.Authorize(policy.Request{Caller: "local:bob", Skill: "websearch", Builtin: true, Tool: "WebSearch", Needs: s.Needs})
+	if !d.Allowed || len(d.Layers) != 1 {
+		t.Fatalf("%+v", d)
+	}
+	if outside := d.Layers[0].Allow.Outside(s.Needs.Allow); len(outside) > 0 {
+		t.Errorf("shipped, and not in the manifest: %v", outside)
+	}
+	g := capability.NewGrant(append([]capability.Layer{s.Needs}, d.Layers...), nil)
+	for request, want := range map[string]bool{
+		"POST html.duckduckgo.com": true, "GET www.bing.com": true, "GET de.wikipedia.org": true, "GET export.arxiv.org": true, "POST api.tavily.com": true, "GET api.mojeek.com": true,
+		"POST www.bing.com": false, "GET wikipedia.org.example": false, "GET example.com": false, "DELETE api.github.com": false, "GET 127.0.0.1": false, "GET 169.254.169.254": false,
+	} {
+		method, host, _ := strings.Cut(request, " ")
+		n := &capability.Net{Method: method, Scheme: "https", Host: host, Port: 443}
+		if ip, err := netip.ParseAddr(host); err == nil {
+			n.IP = ip
+		}
+		if got := g.Allows(capability.Access{Kind: capability.Network, Verb: capability.Connect, Target: n.String(), Net: n}); got != want {
+			t.Errorf("%s: %v", request, got)
 		}
 	}
 }

@@ -4,10 +4,12 @@ package shell
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -314,11 +316,104 @@ func TestPulse(t *testing.T) {
 	}
 	h := newHost(t)
 	ok[bashOutput](t, h, "Bash", arg{"command": "echo abc; sleep 8.5"})
-	events := h.Events()
+	events := slices.DeleteFunc(h.Events(), func(e sdk.Event) bool { return e.Kind == sdk.EventPartial })
 	if len(events) != 1 || events[0].Kind != sdk.EventProgress || events[0].Total != 30 || events[0].Message != "running for 8s: 4 bytes of output" {
 		t.Errorf("%+v", events)
 	}
 	if pulse > 10*time.Second {
 		t.Error("a pulse is rarer than every 10 s")
+	}
+}
+
+// TestShowing: what a command writes is passed on while it runs, each line once.
+func TestShowing(t *testing.T) {
+	need(t, "bash")
+	h := newHost(t)
+	seen := func() (text string) {
+		for _, e := range h.Events() {
+			if e.Kind == sdk.EventPartial {
+				text += e.Content.Text
+			}
+		}
+		return text
+	}
+	next := filepath.Join(t.TempDir(), "next")
+	go func() { // lets the command go on once its output has been passed on
+		for t.Context().Err() == nil && !strings.Contains(seen(), "two") {
+			time.Sleep(10 * time.Millisecond)
+		}
+		_ = os.WriteFile(next, nil, 0o600)
+	}()
+	ok[bashOutput](t, h, "Bash", arg{"command": "echo one; echo two >&2; until [ -e " + next + " ]; do sleep 0.05; done; echo three"})
+	if got := seen(); strings.Count(got, "one\n") != 1 || strings.Count(got, "two\n") != 1 {
+		t.Errorf("passed on: %q", got)
+	}
+}
+
+// TestUnseen: much output is shown from its end, from the beginning of a line.
+func TestUnseen(t *testing.T) {
+	s := newSink(io.Discard, 1<<30, false)
+	if got := s.unseen(); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+	s.write(0, []byte("a\nb"))
+	if got := s.unseen(); got != "a\n" {
+		t.Errorf("got %q", got)
+	}
+	s.write(0, []byte("c\n"))
+	if got := s.unseen(); got != "bc\n" {
+		t.Errorf("got %q", got)
+	}
+	for i := range 5000 {
+		s.write(i%2, fmt.Appendf(nil, "line %d\n", i))
+	}
+	got := s.unseen()
+	if lines := strings.Split(got, "\n"); lines[0] != "[…]" || !strings.HasPrefix(lines[1], "line ") || !strings.HasSuffix(got, "line 4999\n") || len(got) > maxFresh+10 {
+		t.Errorf("got %d bytes: %.60q … %q", len(got), got, got[max(0, len(got)-30):])
+	}
+	if len(s.fresh) != 0 || cap(s.fresh) > 8*maxFresh {
+		t.Errorf("kept %d of %d bytes", len(s.fresh), cap(s.fresh))
+	}
+}
+
+// TestOutputResource: what a command has written can be read as a resource,
+// its end if it is long, and that counts as read by nobody.
+func TestOutputResource(t *testing.T) {
+	need(t, "bash")
+	h := newHost(t)
+	ended := func(command string) int64 {
+		started, _ := ok[backgroundOutput](t, h, "BackgroundBash", arg{"command": command})
+		for range 600 {
+			if r, _ := ok[readOutput](t, h, "ReadBgOutput", arg{"task_id": started.TaskID, "cursor": 0, "wait_ms": 200}); r.Status != "running" {
+				return started.TaskID
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Fatal("it does not end")
+		return 0
+	}
+	read := func(id int64) sdk.Content {
+		r, err := h.call(t.Context(), "read_output", arg{"id": fmt.Sprint(id)}, nil)
+		if err != nil || len(r.Content) != 1 || r.Content[0].URI != fmt.Sprintf("skill-output://%d", id) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return r.Content[0]
+	}
+	short := ended("printf 'a\\nb'")
+	for range 2 {
+		if c := read(short); c.Text != "a\nb" || c.MIME != "text/plain" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if c := read(ended("seq 1 900000")); len(c.Text) > maxResource+100 || !strings.HasPrefix(c.Text, "[… ") || !strings.HasSuffix(c.Text, "\n899999\n900000\n") {
+		t.Errorf("%d bytes, %.60q", len(c.Text), c.Text)
+	}
+	if c := read(ended("head -c 5000 /dev/zero")); c.Text != "" || len(c.Data) != 5000 {
+		t.Errorf("%d bytes of text, %d of data", len(c.Text), len(c.Data))
+	}
+	for _, id := range []string{"99", "0", "-1", "01", "x", "", "1e3"} {
+		if _, err := h.call(t.Context(), "read_output", arg{"id": id}, nil); err == nil {
+			t.Errorf("read output %q", id)
+		}
 	}
 }

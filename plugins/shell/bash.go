@@ -69,6 +69,7 @@ func (s *shell) bash(c *guest.Call, in bashArgs) (guest.Reply[bashOutput], error
 	if c.Job() == 0 {
 		r.command.timeout = timeout // that of a job is the host's
 		defer beat(c, timeout, func() string { return fmt.Sprintf("%d bytes of output", r.sink.written()) })()
+		defer showing(c, r.sink)()
 	}
 	if r.outcome, err = s.run(c.Context(), r.command); err != nil {
 		return none, err
@@ -244,20 +245,41 @@ func link(uri string, size int64) []sdk.Content {
 // pulse is how often a call says that it goes on.
 const pulse = 8 * time.Second
 
+// glance is how often a call passes on what its command has written since.
+const glance = time.Second
+
+// showing passes on what a command writes while it runs, until the function
+// that it returns is called.
+func showing(c *guest.Call, s *sink) (stop func()) {
+	return every(glance, func() {
+		if text := s.unseen(); text != "" {
+			_ = c.Partial(guest.Text(text)) // the result has it all
+		}
+	})
+}
+
 // beat reports progress until the function that it returns is called.
 func beat(c *guest.Call, total time.Duration, what func() string) (stop func()) {
-	began, done := time.Now(), make(chan struct{})
+	began := time.Now()
+	return every(pulse, func() {
+		ran := time.Since(began).Round(time.Second)
+		c.Progress(ran.Seconds(), total.Seconds(), fmt.Sprintf("running for %v: %s", ran, what()))
+	})
+}
+
+// every calls do at that pace, until the function that it returns is called.
+func every(pace time.Duration, do func()) (stop func()) {
+	done := make(chan struct{})
 	var goes sync.WaitGroup
 	goes.Go(func() {
-		t := time.NewTicker(pulse)
+		t := time.NewTicker(pace)
 		defer t.Stop()
 		for {
 			select {
 			case <-done:
 				return
 			case <-t.C:
-				ran := time.Since(began).Round(time.Second)
-				c.Progress(ran.Seconds(), total.Seconds(), fmt.Sprintf("running for %v: %s", ran, what()))
+				do()
 			}
 		}
 	})

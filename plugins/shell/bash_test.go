@@ -42,7 +42,7 @@ func gone(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
+	for range 2000 {
 		if syscall.Kill(pid, 0) != nil {
 			return
 		}

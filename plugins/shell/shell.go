@@ -51,5 +51,6 @@ func (s *shell) register() {
 	guest.Tool("BackgroundBash", backgroundAbout, s.background, guest.Title("Background bash"), acts)
 	guest.Tool("ReadBgOutput", readAbout, s.read, guest.Title("Read background output"), guest.Annotations{ReadOnly: true})
 	guest.Tool("ListBgTasks", listAbout, s.list, guest.Title("List background tasks"), guest.Annotations{ReadOnly: true, Idempotent: true})
+	guest.Tool("read_output", outputAbout, s.output, guest.Hidden())
 	guest.Tool("KillBgTask", killAbout, s.kill, guest.Title("Kill background task"), guest.Annotations{Destructive: true, Idempotent: true})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 )
 
@@ -23,6 +24,8 @@ type sink struct {
 	logging bool
 	logErr  error
 	total   int64
+	fresh   []byte // lines that nobody was shown yet, the last of them
+	skipped bool   // there were more
 }
 
 // A stream is one of the two outputs of a command.
@@ -47,10 +50,46 @@ func newSink(log io.Writer, limit int64, job bool) *sink {
 			if !job {
 				t.text.write(line)
 				s.both.write(line)
+				s.news(line)
 			}
 		}
 	}
 	return s
+}
+
+// maxFresh is how much of what a command writes is shown at once while it runs.
+const maxFresh = 4 << 10
+
+// news keeps the last lines. The caller holds mu.
+func (s *sink) news(line []byte) {
+	s.fresh = append(s.fresh, line...)
+	if len(s.fresh) > 2*maxFresh {
+		s.fresh, s.skipped = append(s.fresh[:0], s.fresh[len(s.fresh)-maxFresh:]...), true
+	}
+}
+
+// unseen returns the last lines since it was asked before, whole ones if not
+// all are there.
+func (s *sink) unseen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, cut := s.fresh, s.skipped
+	if len(text) > maxFresh {
+		text, cut = text[len(text)-maxFresh:], true
+	}
+	mark := ""
+	if cut {
+		mark = "[…]\n"
+		if i := bytes.IndexByte(text, '\n'); i >= 0 && i+1 < len(text) {
+			text = text[i+1:]
+		}
+	}
+	out := mark + strings.ToValidUTF8(string(text), "\ufffd")
+	if len(s.fresh) == 0 {
+		out = ""
+	}
+	s.fresh, s.skipped = s.fresh[:0], false
+	return out
 }
 
 // write takes output of stream i, 0 or 1.
