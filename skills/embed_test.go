@@ -14,7 +14,7 @@ func TestEmbedded(t *testing.T) {
 	missing, digests := Missing(), Digests()
 	names := slices.DeleteFunc(all(), func(name string) bool { return !built(name) })
 	every := slices.Sorted(slices.Values(slices.Concat(names, missing)))
-	if !slices.Equal(every, []string{"read-image", "task-manager"}) {
+	if !slices.Equal(every, []string{"ask-user-question", "plan-mode", "read-image", "set-callback", "task-manager", "websearch"}) {
 		t.Errorf("built %q, missing %q", names, missing)
 	}
 	if len(missing) > 0 {
@@ -25,7 +25,7 @@ func TestEmbedded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := manifest.Open(sub, "")
+		s, err := manifest.OpenBuiltin(sub)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ type tool struct {
 // load loads the skill of dir; that checks its module against its manifest.
 func (w *world) load(dir string) *tool {
 	w.t.Helper()
-	s, err := manifest.Open(os.DirFS(dir), dir)
+	s, err := manifest.OpenBuiltin(os.DirFS(dir))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func buildExample(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	from, dir := filepath.Join(root, "examples", name), t.TempDir()
-	s, err := readManifest(filepath.Join(from, manifest.FileName))
+	s, err := readManifest(filepath.Join(from, manifest.FileName), manifest.Read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +358,7 @@ func TestSDKInModule(t *testing.T) {
 	}
 	from, dir := filepath.Join(root, "skills", "build", "testdata", "many"), t.TempDir()
 	text := "name = \"many\"\nversion = \"0.1.0\"\ndescription = \"x\"\nruntime = \"wasm\"\nsource = \"many.wasm\"\n"
-	for _, name := range []string{"at_once", "any", "unknown_op", "panic", "too_much", "until_cancelled", "ask"} {
+	for _, name := range []string{"at_once", "any", "any_for", "unknown_op", "panic", "too_much", "until_cancelled", "ask"} {
 		text += "[tools." + name + "]\ninput = '{\"type\":\"object\",\"additionalProperties\":false}'\n"
 	}
 	text += "[limits]\nmemory = \"512MiB\"\n"
@@ -397,7 +397,7 @@ func TestSDKInModule(t *testing.T) {
 		return tool.program.Run(t.Context(), executor.Job{Input: in, Limits: tool.skill.Limits, Soft: ctx, Ops: perform, Emit: func(sdk.Event) {},
 			Dirs: executor.Dirs{Tmp: func() (string, error) { return t.TempDir(), nil }}})
 	}
-	for name, want := range map[string]string{"at_once": "ok", "any": "1"} {
+	for name, want := range map[string]string{"at_once": "ok", "any": "1", "any_for": "1"} {
 		if r, err := run(t.Context(), sdk.Input{Tool: name}); err != nil || r.Content[0].Text != want {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}

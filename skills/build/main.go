@@ -54,7 +54,7 @@ func moduleRoot() (string, error) {
 // builtins compiles every skill of the folder skills into a folder of dist,
 // and writes their digests.
 func builtins(root, dist string, w io.Writer) error {
-	dirs, err := skillsIn(filepath.Join(root, "skills"))
+	dirs, err := skillsIn(filepath.Join(root, "skills"), manifest.ReadBuiltin)
 	if err != nil {
 		return err
 	}
@@ -94,15 +94,16 @@ func sweep(dist string, skills map[string]string) error {
 	return nil
 }
 
-// skillsIn lists the directories in dir that hold a WASM skill.
-func skillsIn(dir string) ([]string, error) {
+// skillsIn lists the directories in dir that hold a WASM skill, as read finds
+// its manifest.
+func skillsIn(dir string, read reader) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", manifest.FileName))
 	if err != nil {
 		return nil, err
 	}
 	var dirs []string
 	for _, f := range files {
-		s, err := readManifest(f)
+		s, err := readManifest(f, read)
 		if err != nil {
 			return nil, err
 		}
@@ -113,18 +114,21 @@ func skillsIn(dir string) ([]string, error) {
 	return dirs, nil
 }
 
-func readManifest(file string) (manifest.Skill, error) {
+// A reader is manifest.Read, or manifest.ReadBuiltin.
+type reader func(file string, data []byte) (manifest.Skill, error)
+
+func readManifest(file string, read reader) (manifest.Skill, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return manifest.Skill{}, err
 	}
-	return manifest.Read(file, data)
+	return read(file, data)
 }
 
 // pack puts the skill of dir into dist: its module and what the host reads,
 // not its sources. The folder appears whole or not at all.
 func pack(dir, dist string) (*manifest.Skill, error) {
-	s, err := readManifest(filepath.Join(dir, manifest.FileName))
+	s, err := readManifest(filepath.Join(dir, manifest.FileName), manifest.ReadBuiltin)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +158,7 @@ func pack(dir, dist string) (*manifest.Skill, error) {
 	if err := compile(dir, &s, filepath.Join(tmp, s.Source)); err != nil {
 		return nil, err
 	}
-	packed, err := manifest.Open(os.DirFS(tmp), "")
+	packed, err := manifest.OpenBuiltin(os.DirFS(tmp))
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +178,12 @@ func report(w io.Writer, file string) {
 // examples compiles the examples beside their sources. One that needs a
 // compiler which is not here is left out, loudly, but not in CI.
 func examples(root string, w io.Writer) error {
-	dirs, err := skillsIn(filepath.Join(root, "examples"))
+	dirs, err := skillsIn(filepath.Join(root, "examples"), manifest.Read)
 	if err != nil {
 		return err
 	}
 	for _, dir := range dirs {
-		s, err := readManifest(filepath.Join(dir, manifest.FileName))
+		s, err := readManifest(filepath.Join(dir, manifest.FileName), manifest.Read)
 		if err != nil {
 			return err
 		}

@@ -51,6 +51,7 @@ type view struct {
 	before  int // the current task before the action
 	note    string
 	pending bool // show only what is left to do
+	export  bool // show a document to take along
 }
 
 // apply performs an action on l. It fails without having changed anything that
@@ -58,7 +59,7 @@ type view struct {
 func (l *list) apply(in request) (view, error) {
 	v := view{before: l.Current}
 	if len(in.Text) > maxText {
-		return v, invalid(fmt.Sprintf("a text of %d bytes is too long", len(in.Text)), fmt.Sprintf("at most %d", maxText))
+		return v, tooLong(in.Text)
 	}
 	if !utf8.ValidString(in.Text) {
 		in.Text = strings.ToValidUTF8(in.Text, "\ufffd")
@@ -76,10 +77,20 @@ func (l *list) apply(in request) (view, error) {
 				v.tasks = append(v.tasks, t)
 			}
 		}
+	case "import":
+		err = l.read(in, &v)
+	case "export":
+		v.tasks, v.export = l.Tasks, true
+		if in.TaskID != 0 {
+			var t *task
+			if t, err = l.task(in.TaskID); err == nil {
+				v.tasks = []*task{t}
+			}
+		}
 	case "add", "complete", "switch", "update", "reopen", "block", "delete", "show":
 		err = l.onTask(in, &v)
 	default:
-		err = invalid(fmt.Sprintf("unknown action %q", in.Action), "create, add, complete, list, pending, switch, update, reopen, block, delete or show")
+		err = invalid(fmt.Sprintf("unknown action %q", in.Action), "create, add, complete, list, pending, switch, update, reopen, block, delete, show, export or import")
 	}
 	return v, err
 }
@@ -88,13 +99,11 @@ func (l *list) create(in request, v *view) error {
 	if in.Text == "" {
 		return invalid("create: no text", "text is the task's name")
 	}
-	if len(l.Tasks) >= maxTasks {
-		return &sdk.Error{Kind: sdk.Limit, What: fmt.Sprintf("there are %d tasks already", len(l.Tasks)), Hint: "delete tasks that are done"}
+	t, err := l.begin(in.Text, v)
+	if err != nil {
+		return err
 	}
-	l.Next++
-	t := &task{ID: l.Next, Title: in.Text, Version: 1}
-	l.Tasks, l.Current = append(l.Tasks, t), t.ID
-	v.tasks, v.changed = []*task{t}, []int{t.ID}
+	l.Current = t.ID
 	v.note = fmt.Sprintf("Created task %d, which is now the current one.", t.ID)
 	return nil
 }
@@ -245,6 +254,10 @@ func clip(s string) string {
 		return string(r[:most]) + "…"
 	}
 	return s
+}
+
+func tooLong(text string) error {
+	return invalid(fmt.Sprintf("a text of %d bytes is too long", len(text)), fmt.Sprintf("at most %d", maxText))
 }
 
 func invalid(what, hint string) error {

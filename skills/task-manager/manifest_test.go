@@ -22,7 +22,7 @@ func TestManifest(t *testing.T) {
 	var tools []sdk.Tool
 	for _, tool := range s.Tools {
 		tools = append(tools, tool.Tool)
-		if len(tool.Examples) < 5 {
+		if len(tool.Examples) < 5 && !tool.Hidden {
 			t.Errorf("tool %q has %d examples", tool.Name, len(tool.Examples))
 		}
 	}

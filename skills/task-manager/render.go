@@ -36,6 +36,13 @@ func (t *task) stepStatus(s *step) string {
 // reply renders what v shows of l.
 func (v view) reply(l *list) guest.Reply[reply] {
 	r := reply{CurrentTask: l.Current, Tasks: []taskView{}, Changed: v.changed}
+	if v.export {
+		r.Document = markdown(v.tasks)
+		if len(v.tasks) == 0 {
+			return guest.Reply[reply]{Text: "There are no tasks.\n", Structured: r}
+		}
+		return guest.Reply[reply]{Text: r.Document, Structured: r}
+	}
 	var text strings.Builder
 	if v.note != "" {
 		text.WriteString(v.note + "\n")

@@ -40,6 +40,21 @@ var _ = guest.Tool("any", "", func(c *guest.Call, _ none) (string, error) {
 	return fmt.Sprint(i), err
 })
 
+// any_for: waiting ends when its time is over, and the operation goes on.
+var _ = guest.Tool("any_for", "", func(c *guest.Call, _ none) (string, error) {
+	never := c.Start("never", nil)
+	begin := time.Now()
+	i, err := guest.WaitAnyFor(70*time.Millisecond, never)
+	if took := time.Since(begin); err != nil || i != -1 || took < 70*time.Millisecond {
+		return "", fmt.Errorf("%d after %v: %w", i, took, err)
+	}
+	if i, err = guest.WaitAnyFor(0, never); err != nil || i != -1 {
+		return "", fmt.Errorf("a look: %d: %w", i, err)
+	}
+	i, err = guest.WaitAnyFor(time.Hour, never, c.Start("soon", nil))
+	return fmt.Sprint(i), err
+})
+
 var _ = guest.Tool("unknown_op", "", func(c *guest.Call, _ none) (string, error) {
 	_, err := c.Start("no.such", nil).Wait()
 	return "", err
