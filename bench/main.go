@@ -31,7 +31,7 @@ func main() {
 	flag.IntVar(&n.rounds, "rounds", 5, "rounds; medians are printed")
 	flag.IntVar(&n.single, "sequential", 5000, "calls one at a time, each round")
 	flag.IntVar(&n.full, "pipelined", 60000, "calls with 32 outstanding, each round")
-	only := flag.String("only", "stdio,http,sessions,list,host", "what is measured, separated by commas")
+	only := flag.String("only", "stdio,http,sessions,list,search,docs,host", "what is measured, separated by commas")
 	skill := flag.String("skill", "", "a skill that was built with -tags bench; else it is built")
 	flag.Parse()
 	if n.rounds < 1 || n.single < 1 || n.full < 1 {
@@ -56,7 +56,7 @@ type part struct {
 
 // parts are in the order in which they are measured.
 var parts = []part{
-	{"stdio", stdio}, {"http", streamable}, {"sessions", sessions}, {"list", listing},
+	{"stdio", stdio}, {"http", streamable}, {"sessions", sessions}, {"list", listing}, {"search", webSearch}, {"docs", readDocs},
 	{"host", func(programs, counts) error { return inHost() }},
 }
 

@@ -22,6 +22,9 @@ const (
 	peerStdio  = "mcp-go v1.2.1"
 	skillStdio = "skill, echo in the host"
 	skillBash  = "skill, Bash (native, in a cage)"
+	skillPlan  = "skill, PlanMode with an open plan (Go, WASM)"
+
+	skillCallback = "skill, SetCallback (Go, WASM)"
 )
 
 // stdio compares whole servers on their standard input and output.
@@ -34,13 +37,15 @@ func stdio(p programs, n counts) error {
 		{Name: skillStdio, Args: p.skill(), Env: p.home("home"), Tool: benched, Call: echo, Want: echoed},
 		{Name: skillStdio + ", 2026-07-28", Args: p.skill(), Env: p.home("home"), Tool: benched, Call: echo, Want: echoed, Modern: true},
 		{Name: "skill, TaskManager (Go, WASM)", Args: p.skill(), Env: p.home("home"), Tool: "TaskManager", Call: `{"action":"list"}`},
+		{Name: skillCallback, Args: p.skill(), Env: p.home("home"), Tool: "SetCallback", Call: `{"action":"list"}`},
+		{Name: skillPlan, Args: p.skill(), Env: p.home("home"), Tool: "PlanMode", Call: `{"action":"enter","plan_file":"plan.md"}`},
 	}
 	if runtime.GOOS == "linux" { // the pause is what an agent takes at least; a process waits by then
 		targets = append(targets, load.Target{Name: skillBash, Args: p.skill(), Env: p.home("home"), Tool: "Bash", Call: `{"command":"true"}`, Pause: 50 * time.Millisecond})
 	}
 	all, err := compare(targets, n, func(t load.Target) (single, full int) {
 		switch t.Tool {
-		case "TaskManager":
+		case "TaskManager", "PlanMode", "SetCallback":
 			return min(n.single, 300), min(n.full, 600)
 		case "Bash":
 			return min(n.single, 60), min(n.full, 100)
@@ -63,6 +68,8 @@ func stdio(p programs, n counts) error {
 		{"p50 of an echo in the host, − raw", us(all.p50(s) - all.p50(rawLoop)), 15, "µs", false},
 		{"start to the answer of tools/list", ms(median(all.figures[s], func(f load.Figures) time.Duration { return f.Start })), 20, "ms", false},
 		{"p50 of Bash with a process that waits", bash, 6, "ms", false},
+		{"p50 of SetCallback", ms(all.p50(skillCallback)), 4, "ms", false},
+		{"p50 of PlanMode with an open plan", ms(all.p50(skillPlan)), 4, "ms", false},
 		{fmt.Sprintf("RSS %v after the start", load.IdleAfter), mb(median(all.figures[s], func(f load.Figures) int64 { return f.IdleRSS })), 30, "MB", false},
 	})
 	return nil

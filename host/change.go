@@ -16,6 +16,7 @@ import (
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/policy/disk"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -118,7 +119,7 @@ func (c *changes) allowing(p *policy.Policy, cat *catalog.Catalog, name string) 
 
 // policyChanged reports what became of a change of policy.toml. A broken file
 // changes nothing, loudly.
-func (h *Host) policyChanged(e policy.Event) {
+func (h *Host) policyChanged(e disk.Event) {
 	select {
 	case <-h.furnished: // a change may come while the house is being built
 	case <-h.ctx.Done():
@@ -206,7 +207,8 @@ func (h *Host) listed(kind catalog.Kind) iter.Seq[listing] {
 func (h *Host) Call(ctx context.Context, c sdk.Call, emit func(sdk.Event)) (sdk.Result, error) {
 	r, err := h.Dispatcher.Call(ctx, c, emit)
 	if err != nil && policy.Remote(c.Scope.Caller) {
-		err = h.discreet(&c, err)
+		failed := c // of its own, so that c need not be on the heap for calls that go well
+		err = h.discreet(&failed, err)
 	}
 	return r, err
 }

@@ -58,6 +58,10 @@ func (h *Host) Diagnose(ctx context.Context) Diagnosis {
 	for _, p := range h.Problems() {
 		d.check("skills", p, "")
 	}
+	for _, p := range h.settings.Problems(h.Catalog.Skills()) {
+		d.check("settings", p, "")
+	}
+	d.check("client", nil, h.whoAsksClients())
 	return d
 }
 
@@ -72,14 +76,14 @@ func DiagnoseClosed(ctx context.Context, c config.Config, why error) Diagnosis {
 // DiagnoseSettings is Diagnose for settings that config.Load refused: c is as
 // much of them as it read, and why its error. Nothing depends on them.
 func DiagnoseSettings(ctx context.Context, c config.Config, why error) Diagnosis {
-	d := Diagnosis{Settings: settings(c), Enforcement: enforcement(ctx, "")}
+	d := Diagnosis{Settings: settingsNow(c), Enforcement: enforcement(ctx, "")}
 	d.check("settings", why, "")
 	return d
 }
 
 // diagnose tries what needs no open host.
 func diagnose(ctx context.Context, c config.Config) Diagnosis {
-	d := Diagnosis{Settings: settings(c)}
+	d := Diagnosis{Settings: settingsNow(c)}
 	err := c.Paths.Ensure() // before the cache is tried
 	cache := filepath.Join(c.Paths.Cache, "wasm")
 	d.Enforcement = enforcement(ctx, cache)
@@ -115,13 +119,15 @@ func policyNow(file string) (what string, err error) {
 	return file + " is valid", err
 }
 
-func settings(c config.Config) map[string]SettingNow {
+func settingsNow(c config.Config) map[string]SettingNow {
 	values := map[string]string{
 		"policy": c.Paths.Policy, "skills": strings.Join(c.Skills, ", "), "workspace": c.Workspace.Dir,
 		"audit.durability": c.Audit.Durability, "audit.params": c.Audit.Params, "audit.max_age": c.Audit.MaxAge.String(),
 		"audit.max_size": fmt.Sprint(c.Audit.MaxSize), "audit.rotate": fmt.Sprint(c.Audit.Rotate),
 		"names.separator": c.Names.Separator, "names.bare": strings.Join(c.Names.Bare, ", "),
-		"store.backend": c.Store.Backend, "wasm.warm": fmt.Sprint(c.WASM.Warm),
+		"store.backend": c.Store.Backend, "discover": fmt.Sprint(c.Discover), "tools": fmt.Sprint(c.Offer.Tools), "streaming": fmt.Sprint(c.Offer.Streaming), "model": c.Offer.Model, "wasm.warm": fmt.Sprint(c.WASM.Warm),
+		"tasks.after": c.Tasks.After.String(), "tasks.ttl": c.Tasks.TTL.String(), "tasks.max_wait": c.Tasks.Wait.String(),
+		"tasks.max_per_caller": fmt.Sprint(c.Tasks.Caller), "tasks.max_kept": fmt.Sprint(c.Tasks.All), "tasks.max_running": fmt.Sprint(c.Tasks.Running),
 		"http.addr": c.HTTP.Addr, "http.public_url": c.HTTP.PublicURL, "http.issuer": strings.Join(c.HTTP.Issuers, ", "),
 		"http.audience": strings.Join(c.HTTP.Audiences, ", "), "http.required_scopes": strings.Join(c.HTTP.Required, ", "),
 		"http.tokens": tokenNames(c.HTTP.Tokens), "http.allowed_origins": strings.Join(c.HTTP.Origins, ", "), "http.allowed_hosts": strings.Join(c.HTTP.Hosts, ", "),
@@ -152,7 +158,7 @@ func enforcement(ctx context.Context, cache string) []Enforcement {
 		modules.Level, modules.Why = "refused", err.Error()
 	default:
 		modules.Why = map[string]string{"compiler": "compiled", "interpreter": "interpreted: slow"}[engine] +
-			" by wazero; files, network, secrets and other tools only through the host; files by " + files() + "; deadlines by metering"
+			" by wazero; files, network, secrets, other tools and the client only through the host; files by " + files() + "; deadlines by metering"
 	}
 	all := []Enforcement{modules, {"instructions", "full", "a text is read, nothing is run"}}
 	for _, runtime := range []string{"plugin", "exec"} {

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/boot"
 	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/config"
 	"github.com/skillhost/skill/host/dispatch"
@@ -24,12 +25,15 @@ import (
 	"github.com/skillhost/skill/host/mcp/task"
 	"github.com/skillhost/skill/host/ops"
 	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/policy/disk"
 	"github.com/skillhost/skill/host/sandbox"
 	"github.com/skillhost/skill/host/session"
+	"github.com/skillhost/skill/host/settings"
 	"github.com/skillhost/skill/host/store"
 	"github.com/skillhost/skill/host/store/memory"
 	"github.com/skillhost/skill/host/store/sqlite"
 	"github.com/skillhost/skill/host/tasks"
+	"github.com/skillhost/skill/host/tasks/timer"
 	"github.com/skillhost/skill/manifests"
 	"github.com/skillhost/skill/sdk"
 )
@@ -41,6 +45,8 @@ type Options struct {
 	AllowFolder bool      // the user has looked at the skill in Folder
 	Extra       Extra     // an executor and skills for it that are not part of the product
 	Log         io.Writer // what the operator must know; nil discards it
+
+	Display Display // shows questions at the host's own terminal; nil: there is none
 }
 
 // Extra adds a runtime. Benchmarks measure the host with one that does nothing.
@@ -60,7 +66,7 @@ type Host struct {
 	id       string // of the process, as a session
 	options  Options
 	session  *session.Session
-	policy   *policy.Source
+	policy   *disk.File
 	audit    *record
 	store    store.Store
 	programs *executor.Programs
@@ -68,12 +74,16 @@ type Host struct {
 	launcher *sandbox.Launcher
 	natives  []io.Closer
 	broker   *egress.Broker
+	boots    *boot.Boots
 	tasks    *tasks.Tasks
+	timers   *timer.Timers
+	asked    asked
 	errands  *task.Tasks
 	jobs     jobKey
 	builtin  []*manifest.Skill
 	folder   *manifest.Skill // of Options.Folder
 	secrets  secrets
+	settings *settings.Settings
 	changes  changes
 	shelf    shelf
 
@@ -111,9 +121,12 @@ func Open(c config.Config, o Options) (*Host, error) {
 	if c.Store.Backend == "sqlite" {
 		h.store = sqlite.Open(filepath.Join(c.Paths.State, "state.db"))
 	}
+	h.settings = settings.New(skillSettings(c.Settings))
 	h.wasm = wasm.New(wasm.Options{CacheDir: filepath.Join(c.Paths.Cache, "wasm")})
 	h.broker = egress.New(egress.Options{})
-	h.tasks, h.errands = h.newTasks(), h.newErrands()
+	h.boots = h.newBoots()
+	h.tasks, h.errands, h.asked = h.newTasks(), h.newErrands(), h.newQuestions()
+	h.timers = h.newTimers()
 	runtimes := h.nativeRuntimes()
 	runtimes["wasm"], runtimes["instructions"] = h.wasm, instructions.Executor{}
 	if o.Extra.Executor != nil {
@@ -128,7 +141,7 @@ func Open(c config.Config, o Options) (*Host, error) {
 
 // furnish reads the files that people write.
 func (h *Host) furnish() (err error) {
-	if h.policy, err = policy.Watch(h.Config.Paths.Policy, h.policyChanged); err != nil {
+	if h.policy, err = disk.Watch(h.Config.Paths.Policy, h.policyChanged); err != nil {
 		return err
 	}
 	if err := h.corridor(); err != nil {
@@ -157,7 +170,9 @@ func (h *Host) corridor() error {
 		Audit:    h.audit,
 		Ops:      ops.New(ops.Deps{Store: h.store, Broker: h.broker}),
 		Tasks:    h.tasks,
-		Sealer:   &dispatch.Sealer{Store: h.store},
+		Timers:   h.timers,
+		Laid:     h.newLayers(),
+		Sealer:   &dispatch.Sealer{Store: h.store, Process: h.id},
 		Secrets:  h.bind,
 		TmpRoot:  h.tmp,
 		Realpath: realpath,
@@ -168,8 +183,19 @@ func (h *Host) corridor() error {
 		Offers:   func() string { return string(sandbox.Probe().Level) },
 		Owner:    h.owner,
 		Changed:  h.changed,
+		Settings: h.settings.Of,
 	}
 	return nil
+}
+
+// skillSettings is what the operator set for skills, as the room that checks it
+// takes it.
+func skillSettings(set map[string]config.SkillSettings) map[string]settings.Table {
+	tables := make(map[string]settings.Table, len(set))
+	for name, s := range set {
+		tables[name] = settings.Table(s)
+	}
+	return tables
 }
 
 // owner keeps the state of a skill that is run from a folder apart from that of
@@ -221,7 +247,7 @@ func (h *Host) Close() (err error) {
 		if h.policy != nil { // else it could not be read
 			err = h.policy.Close()
 		}
-		err = errors.Join(err, h.closeErrands(), h.tasks.Close()) // before the programs that they use
+		err = errors.Join(err, h.closeErrands(), h.timers.Close(), h.tasks.Close()) // before the programs that they use
 		programs := h.programs.Close()
 		if programs == nil { // else something of it is still in use
 			err = errors.Join(err, h.wasm.Close())

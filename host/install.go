@@ -62,7 +62,7 @@ func (h *Host) install() error {
 // reload reads the skills again and drops the programs of those that are gone.
 func (h *Host) reload() {
 	before := h.Catalog.Skills()
-	found, errs := catalog.Scan(h.Config.Skills, before)
+	found, errs := catalog.Scan(slices.Concat(h.Config.Skills, h.Config.Found), before)
 	changed, more := h.Catalog.Replace(append(slices.Clone(h.builtin), found...))
 	errs = append(errs, more...)
 	for _, err := range errs {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/skillhost/skill/host/audit"
 	"github.com/skillhost/skill/host/executor"
 	"github.com/skillhost/skill/host/executor/command"
 	"github.com/skillhost/skill/host/executor/native"
@@ -68,14 +67,7 @@ func (h *Host) newTasks() *tasks.Tasks {
 	return tasks.New(tasks.Options{
 		Store: h.store,
 		Dir:   h.Config.Paths.Outputs(),
-		Boot: func() (string, error) {
-			f, err := h.audit.open()
-			if err != nil {
-				return "", err
-			}
-			return f.Boot(), nil
-		},
-		Alive: func(boot string) (bool, error) { return audit.Alive(h.Config.Paths.Audit, boot) },
+		Boots: h.boots,
 	})
 }
 

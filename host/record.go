@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,8 +88,12 @@ func (h *Host) Start() {
 		h.sweep()
 		h.retain()
 	})
-	dirs := h.Config.Skills
+	dirs := slices.Concat(h.Config.Skills, h.Config.Found)
 	h.work.Go(h.sweepTasks)
+	h.timers.Start()
+	if h.Config.Questions.Terminal && runtime.GOOS != "windows" { // there is no telling who is at the other end
+		h.work.Go(h.answerSocket)
+	}
 	h.work.Go(func() { catalog.Watch(h.ctx, dirs, h.reload) })
 	if h.Config.WASM.Warm {
 		h.work.Go(h.warm)

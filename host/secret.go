@@ -21,12 +21,12 @@ func (h *Host) bind(p *policy.Policy, s *manifest.Skill) egress.Secrets {
 	}
 	out := make(egress.Secrets, 0, len(s.Secrets))
 	for _, want := range s.Secrets {
-		x := egress.Secret{Name: want.Name, Hosts: want.Reach(), Header: want.Header, Format: want.Format}
+		x := egress.Secret{Name: want.Name, Hosts: want.Reach(), Header: want.Header, Query: want.Query, Format: want.Format}
 		b, ok := p.Secret(want.Name)
 		if ok {
 			x.Max = b.Hosts
-			if b.Header != "" {
-				x.Header = b.Header
+			if b.Header != "" || b.Query != "" {
+				x.Header, x.Query = b.Header, b.Query
 			}
 			if b.Format != "" {
 				x.Format = b.Format

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/skillhost/skill/host/audit"
+	"github.com/skillhost/skill/host/boot"
+	"github.com/skillhost/skill/host/catalog"
 	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/mcp/task"
 	"github.com/skillhost/skill/sdk"
@@ -16,18 +18,25 @@ var _ conversation.Tasker = (*Host)(nil)
 // does.
 const errandsGrace = 3 * time.Second
 
+// newBoots tells the hosts of this user apart by their files of the audit log,
+// which each of them holds as long as it lives.
+func (h *Host) newBoots() *boot.Boots {
+	return boot.New(func() (string, error) {
+		f, err := h.audit.open()
+		if err != nil {
+			return "", err
+		}
+		return f.Boot(), nil
+	}, func(id string) (bool, error) { return audit.Alive(h.Config.Paths.Audit, id) })
+}
+
 // newErrands makes the room of the calls that outlive their requests.
 func (h *Host) newErrands() *task.Tasks {
+	set := h.Config.Tasks
 	return task.New(task.Options{
-		Store: h.store,
-		Boot: func() (string, error) {
-			f, err := h.audit.open()
-			if err != nil {
-				return "", err
-			}
-			return f.Boot(), nil
-		},
-		Alive: func(boot string) (bool, error) { return audit.Alive(h.Config.Paths.Audit, boot) },
+		Store:  h.store,
+		Bounds: task.Bounds{TTL: set.TTL, Wait: set.Wait, Caller: set.Caller, All: set.All, Running: set.Running},
+		Boots:  h.boots,
 	})
 }
 
@@ -41,12 +50,21 @@ func (h *Host) closeErrands() error {
 	return h.errands.Close(ctx)
 }
 
-// TaskMode says when calls of a tool become tasks, which is for its manifest to
-// say. Of a tool that scope may not call it says nothing.
-func (h *Host) TaskMode(scope sdk.Scope, tool string) conversation.TaskMode {
-	e, err := h.Catalog.Lookup(tool)
-	if err != nil || e.Tool.Task.When == "" || e.Tool.Hidden || !h.Dispatcher.Visible(e, scope) {
+// TaskMode says when a call becomes a task, which is for the manifest of the tool
+// that it means to say, however that is spelled. Of a tool that its caller may not
+// call, or of arguments that name none, it says nothing.
+func (h *Host) TaskMode(call *sdk.Call) conversation.TaskMode {
+	may := func(e *catalog.Entry) bool { return h.Dispatcher.Visible(e, call.Scope) }
+	if call.Kind != sdk.CallTool {
 		return conversation.TaskMode{}
 	}
-	return conversation.TaskMode{When: conversation.TaskWhen(e.Tool.Task.When), AskFirst: e.Tool.Task.AskFirst}
+	found, err := h.Catalog.Resolve(call, catalog.Viewer{May: may})
+	if err != nil {
+		return conversation.TaskMode{}
+	}
+	t := found.Entry.Tool.Task
+	if t.When == "" || !may(found.Entry) || found.Via != nil && (!may(found.Via) || found.Check() != nil) {
+		return conversation.TaskMode{}
+	}
+	return conversation.TaskMode{When: conversation.TaskWhen(t.When), AskFirst: t.AskFirst}
 }

@@ -17,13 +17,18 @@ import (
 
 func allowCommand(g *globals) *cobra.Command {
 	var yes, revoke bool
+	var network []string
 	c := &cobra.Command{
 		Use:   "allow SKILL",
 		Short: "Show what an installed skill asks for, and allow it",
 		Long: `Show what an installed skill asks for and, after you say yes, write the line into
 the policy that allows it, with the digest of its files. When any of its files
 changes it is refused until you allow it again. --revoke refuses it. Built-in
-skills are allowed as shipped; allowing one takes back a --revoke.`,
+skills are allowed as shipped; allowing one takes back a --revoke.
+
+--network adds hosts to those that the skill may reach, as the network list of
+a manifest names them, and leaves the rest as it is. "none" empties the list.
+The whole web: --network '*' --network 'http://*'.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: g.completeSkills,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,6 +41,12 @@ skills are allowed as shipped; allowing one takes back a --revoke.`,
 			s, err := h.Catalog.Skill(args[0])
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("network") {
+				if revoke {
+					return &sdk.Error{Kind: sdk.Invalid, What: "--network and --revoke", Hint: "one of them"}
+				}
+				return g.openNetwork(cmd, h, s, network)
 			}
 			if revoke {
 				return g.decide(cmd, h, s, "refused", func(data []byte) ([]byte, error) { return policy.Forbid(data, s.Name) })
@@ -56,6 +67,7 @@ skills are allowed as shipped; allowing one takes back a --revoke.`,
 	}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	c.Flags().BoolVar(&revoke, "revoke", false, "refuse the skill instead")
+	c.Flags().StringArrayVar(&network, "network", nil, "let the skill reach this `host` too; may be repeated")
 	return c
 }
 
@@ -69,6 +81,9 @@ func review(w io.Writer, s *manifest.Skill) {
 	for _, c := range s.Needs.Allow {
 		if word := c.Danger(); word != "" {
 			fmt.Fprintln(w, view.Line(fmt.Sprintf("  DANGEROUS    %s: it will be refused until the policy says dangerous = [%q] for it", c.Entry(), word)))
+		}
+		if why := c.Caution(); why != "" {
+			fmt.Fprintln(w, view.Line(fmt.Sprintf("  CAUTION      %s: %s", c.Entry(), why)))
 		}
 	}
 }

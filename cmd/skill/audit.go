@@ -71,7 +71,7 @@ func auditQuery(g *globals) *cobra.Command {
 	x := c.Flags()
 	x.StringVar(&since, "since", "", `from this time on: "2026-11-21T10:00:00Z", or how long ago: "24h"`)
 	x.StringVar(&until, "until", "", "before this time")
-	x.StringVar(&typ, "type", "", "boot, start, refuse, access, end, policy or close")
+	x.StringVar(&typ, "type", "", "boot, start, refuse, access, end, answer, policy or close")
 	x.StringVar(&f.Tool, "tool", "", "the tool")
 	x.StringVar(&f.Skill, "skill", "", "the skill")
 	x.StringVar(&f.Caller, "caller", "", "the caller")

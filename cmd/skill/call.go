@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,12 +13,13 @@ import (
 
 	"github.com/skillhost/skill/cmd/skill/view"
 	"github.com/skillhost/skill/host"
+	"github.com/skillhost/skill/host/ask/tty"
 	"github.com/skillhost/skill/host/manifest"
 	"github.com/skillhost/skill/sdk"
 )
 
 func callCommand(g *globals) *cobra.Command {
-	var save string
+	var save, task string
 	var allow bool
 	c := &cobra.Command{
 		Use:   "call TOOL [JSON|@FILE|-] | call DIR [TOOL] [JSON|@FILE|-]",
@@ -42,6 +44,7 @@ its instructions are read; --allow says that you have looked at it.`,
 			} else if len(args) == 3 {
 				return &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("%q is not a folder", args[0])}
 			}
+			g.display = new(tty.Own)
 			h, err := g.open(cmd)
 			if err != nil {
 				return err
@@ -52,7 +55,10 @@ its instructions are read; --allow says that you have looked at it.`,
 			if err != nil {
 				return err
 			}
-			r, err := h.Call(cmd.Context(), call, func(e sdk.Event) { view.Event(cmd.ErrOrStderr(), e) })
+			if call.Scope, err = scopeOf(h, task); err != nil {
+				return err
+			}
+			r, err := answered(cmd, h, call)
 			if err != nil {
 				return err
 			}
@@ -61,7 +67,40 @@ its instructions are read; --allow says that you have looked at it.`,
 	}
 	c.Flags().StringVar(&save, "save", "", "write images, audio and embedded files to this folder")
 	c.Flags().BoolVar(&allow, "allow", false, "allow the skill in the given folder for this one call")
+	taskFlag(c, &task)
 	return c
+}
+
+// taskFlag adds the flag for the session that a call is made in.
+func taskFlag(c *cobra.Command, task *string) {
+	c.Flags().StringVar(task, "task", "", "make it in the session of this task_id, which outlives the command (default: a session of its own)")
+}
+
+// scopeOf is the scope of a call in the session of a task; "" is none.
+func scopeOf(h *host.Host, task string) (sdk.Scope, error) {
+	if task == "" {
+		return h.Scope(), nil
+	}
+	return h.TaskScope(task)
+}
+
+// answered makes a call and asks the user of this terminal what its tool wants
+// to know, if this is a terminal.
+func answered(cmd *cobra.Command, h *host.Host, call sdk.Call) (sdk.Result, error) {
+	emit := func(e sdk.Event) { view.Event(cmd.ErrOrStderr(), e) }
+	call.Client.Form = h.Questions().Attached(call.Scope)
+	for round := 1; ; round++ {
+		r, err := h.Call(cmd.Context(), call, emit)
+		if err != nil || len(r.Questions) == 0 {
+			return r, err
+		}
+		a := h.Questions().Put(cmd.Context(), &call, round, r.Questions)
+		if a == nil || !a.Wait(cmd.Context(), true) {
+			return r, context.Cause(cmd.Context())
+		}
+		call.Answers, call.State = a.Take(nil), r.State
+		a.Leave(false, "")
+	}
 }
 
 // isFolder reports whether an argument means a folder and not a tool: it is
@@ -151,7 +190,7 @@ func (g *globals) answer(cmd *cobra.Command, r sdk.Result, save string) error {
 	}
 	switch {
 	case len(r.Questions) > 0:
-		return &sdk.Error{Kind: sdk.Unavailable, What: "the tool asks before it goes on, and nobody can answer here", Hint: `call it from an MCP client that shows questions to its user ("elicitation"), or give what it asks for as an argument if it takes it`}
+		return &sdk.Error{Kind: sdk.Unavailable, What: "the tool asks before it goes on, and nobody can answer here", Hint: `call it in a terminal, or from an MCP client that shows questions to its user ("elicitation"), or give what it asks for as an argument if it takes it`}
 	case r.Failed:
 		return errShown
 	}

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/skillhost/skill/host/policy"
+	"github.com/skillhost/skill/host/policy/disk"
 	"github.com/skillhost/skill/sdk"
 )
 
@@ -32,7 +32,7 @@ func editPolicy(ctx context.Context, file string, edit func([]byte) ([]byte, err
 	if data, err = edit(data); err != nil {
 		return err
 	}
-	return policy.WriteFile(file, data)
+	return disk.Write(file, data)
 }
 
 // lock makes a file that says that somebody edits.

@@ -16,11 +16,13 @@ import (
 
 func explainCommand(g *globals) *cobra.Command {
 	var try []string
+	var task string
 	c := &cobra.Command{
 		Use:   "explain TOOL [JSON|@FILE|-]",
 		Short: "Show the layers of a call's grant and the verdict; nothing is run",
 		Long: `Show what a call would be allowed: which layers speak of what, and where each is
-written. With --try the grant is asked about one access, such as
+written. What skills have laid over a session lies there as well: over that of
+--task, or in a client that is served. With --try the grant is asked about one access, such as
 "filesystem.read /etc/passwd" or "network.connect https://example.com".`,
 		Example: `  skill explain ReadImage '{"file_path": "photo.jpg"}'
   skill explain ReadImage --try "filesystem.read /etc/passwd"`,
@@ -32,11 +34,11 @@ written. With --try the grant is asked about one access, such as
 				return err
 			}
 			defer h.Close()
-			plan, verdict, err := plan(h, args, cmd.InOrStdin())
+			plan, verdict, err := plan(h, task, args, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			tries, err := ask(plan.Layers, verdict, try)
+			tries, err := tried(plan.Layers, verdict, try)
 			if err != nil {
 				return err
 			}
@@ -61,13 +63,17 @@ written. With --try the grant is asked about one access, such as
 		},
 	}
 	c.Flags().StringArrayVar(&try, "try", nil, `an access to ask about, "KIND.VERB TARGET"; may be repeated`)
+	taskFlag(c, &task)
 	return c
 }
 
 // plan decides the call that args mean. Without arguments for the tool only
 // their check is left out.
-func plan(h *host.Host, args []string, stdin io.Reader) (plan dispatch.Plan, verdict, err error) {
-	call := sdk.Call{Tool: args[0], Scope: h.Scope()}
+func plan(h *host.Host, task string, args []string, stdin io.Reader) (plan dispatch.Plan, verdict, err error) {
+	call := sdk.Call{Tool: args[0]}
+	if call.Scope, err = scopeOf(h, task); err != nil {
+		return plan, nil, err
+	}
 	if len(args) > 1 {
 		if call.Args, err = readArgs(args[1], stdin); err != nil {
 			return plan, nil, err
@@ -86,9 +92,9 @@ func plan(h *host.Host, args []string, stdin io.Reader) (plan dispatch.Plan, ver
 	return plan, verdict, nil
 }
 
-// ask asks a grant about accesses. A call that is refused touches nothing, and
+// tried asks a grant about accesses. A call that is refused touches nothing, and
 // its layers may not be complete.
-func ask(layers []capability.Layer, verdict error, accesses []string) (tries []view.Try, err error) {
+func tried(layers []capability.Layer, verdict error, accesses []string) (tries []view.Try, err error) {
 	for _, access := range accesses {
 		a, err := view.ParseAccess(access)
 		if err != nil {

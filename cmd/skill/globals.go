@@ -21,12 +21,15 @@ type globals struct {
 	newPolicy   bool   // the command may make the policy file
 	folder      string // of "skill call DIR TOOL"
 	allowFolder bool
+
+	display host.Display // of a command whose tools may ask; nil: it has none
 }
 
 func (g *globals) flags(f *pflag.FlagSet) {
 	f.StringVar(&g.paths.Config, "config", "", "settings file instead of the user's config.toml")
 	f.StringVar(&g.paths.Policy, "policy", "", "policy file instead of the user's policy.toml")
 	f.StringVar(&g.paths.Workspace, "workspace", "", "the directory that tools may write to (default: the current one)")
+	f.StringVar(&g.paths.EnvFile, "env-file", "", "a file with lines TOOLS=, STREAMING= and MODEL=, such as scorpiox-env.txt")
 	f.StringArrayVar(&g.paths.Skills, "skills", nil, "a directory with more skills; may be repeated")
 }
 
@@ -43,7 +46,7 @@ func (g *globals) open(cmd *cobra.Command) (*host.Host, error) {
 	if _, err := os.Stat(c.Paths.Policy); os.IsNotExist(err) && c.Origins["policy"] != "default" && !g.newPolicy {
 		return nil, &sdk.Error{Kind: sdk.Invalid, What: fmt.Sprintf("no policy file %q", c.Paths.Policy), Hint: "named by " + c.Origins["policy"] + "; an empty file will do"}
 	}
-	return host.Open(c, host.Options{Version: version, Folder: g.folder, AllowFolder: g.allowFolder, Extra: extra(), Log: cmd.ErrOrStderr()})
+	return host.Open(c, host.Options{Version: version, Folder: g.folder, AllowFolder: g.allowFolder, Extra: extra(), Log: cmd.ErrOrStderr(), Display: g.display})
 }
 
 // completeTools completes the name of a tool.

@@ -133,7 +133,12 @@ type message struct {
 // serve starts a server; prefix is put in front of its command line.
 func (h *house) serve(prefix ...string) *server {
 	h.t.Helper()
-	args := append(prefix, built.skill, "serve", "--workspace", h.work)
+	return h.start(append(prefix, built.skill, "serve", "--workspace", h.work)...)
+}
+
+// start starts a server by a command line.
+func (h *house) start(args ...string) *server {
+	h.t.Helper()
 	s := &server{t: h.t, cmd: exec.Command(args[0], args[1:]...), lines: make(chan string, 1024), errs: new(lines)}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = h.work, h.env(), s.errs
 	var err error

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +17,9 @@ import (
 
 	"github.com/skillhost/skill/host"
 	"github.com/skillhost/skill/host/config"
+	"github.com/skillhost/skill/host/mcp/answer"
 	"github.com/skillhost/skill/host/mcp/bearer"
+	"github.com/skillhost/skill/host/mcp/certificate"
 	"github.com/skillhost/skill/host/mcp/conversation"
 	"github.com/skillhost/skill/host/mcp/neighbour"
 	"github.com/skillhost/skill/host/mcp/streamable"
@@ -30,6 +34,7 @@ type httpFlags struct {
 	port     uint16
 	insecure bool
 	poll     time.Duration
+	tls      config.HTTPTLS
 }
 
 // configured stands for the address of the settings.
@@ -41,6 +46,8 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 	flags.Lookup("http").NoOptDefVal = configured
 	flags.Uint16Var(&f.port, "port", 0, "with --http: the port to listen on")
 	flags.BoolVar(&f.insecure, "insecure-no-auth", false, "with --http: serve other machines without asking who calls")
+	flags.StringVar(&f.tls.Cert, "tls-cert", "", "with --http: speak TLS, with the certificate in this `FILE` (default: the setting http.tls_cert)")
+	flags.StringVar(&f.tls.Key, "tls-key", "", "with --http: the key of that certificate, in a `FILE` that nobody else may read (default: the setting http.tls_key)")
 	flags.DurationVar(&f.poll, "poll-after", 0, "with --http: send clients of sessions away after this `TIME`, to fetch their answers later")
 }
 
@@ -65,6 +72,7 @@ func (f *httpFlags) settings(cmd *cobra.Command, g *globals, args []string) (con
 		c.HTTP.Addr = net.JoinHostPort(name, fmt.Sprint(f.port))
 	}
 	c.HTTP.Open = c.HTTP.Open || f.insecure
+	c.HTTP.TLS = config.HTTPTLS{Cert: cmp.Or(f.tls.Cert, c.HTTP.TLS.Cert), Key: cmp.Or(f.tls.Key, c.HTTP.TLS.Key)}
 	return c, c.HTTP.Check()
 }
 
@@ -73,7 +81,7 @@ func (f *httpFlags) check(cmd *cobra.Command, args []string) error {
 	if f.addr == configured {
 		return cobra.MaximumNArgs(1)(cmd, args)
 	}
-	for _, name := range []string{"port", "insecure-no-auth", "poll-after"} {
+	for _, name := range []string{"port", "insecure-no-auth", "poll-after", "tls-cert", "tls-key"} {
 		if f.addr == "" && cmd.Flags().Changed(name) {
 			return fmt.Errorf("--%s needs --http", name)
 		}
@@ -83,13 +91,17 @@ func (f *httpFlags) check(cmd *cobra.Command, args []string) error {
 
 // serveHTTP serves h over HTTP until the command is told to end.
 func serveHTTP(cmd *cobra.Command, h *host.Host, c *config.HTTP, f *httpFlags, room *conversation.Room, log *slog.Logger) error {
+	doors, err := doorsOf(c, log)
+	if err != nil {
+		return err
+	}
 	l, err := streamable.Listen(cmd.Context(), c.Addr, c.Asks() || c.Open)
 	if err != nil {
 		return err
 	}
 	address := endpoint(c, l.Addr())
-	o := streamable.Options{Room: room, Scope: h.Scope(), Origins: c.Origins, Hosts: c.Hosts, Logger: log, PollAfter: f.poll,
-		Limits: streamable.Limits{Body: c.Limits.Body, Sessions: c.Limits.Sessions, SessionIdle: c.Limits.SessionTTL}}
+	o := streamable.Options{Room: room, Scope: h.Scope(), Origins: c.Origins, Hosts: c.Hosts, Logger: log, PollAfter: f.poll, Ended: h.EndSession,
+		Limits: streamable.Limits{Body: c.Limits.Body, Sessions: c.Limits.Sessions, SessionIdle: c.Limits.SessionTTL, Share: c.Limits.Share}}
 	if c.PublicURL != "" {
 		if u, err := url.Parse(c.PublicURL); err == nil {
 			o.Hosts = append(o.Hosts, u.Hostname())
@@ -106,18 +118,45 @@ func serveHTTP(cmd *cobra.Command, h *host.Host, c *config.HTTP, f *httpFlags, r
 		}
 	case c.Open:
 		o.Scope.Caller = bearer.Anonymous
-	default: // whoever comes is the user of this machine, so it has to be
-		l = neighbour.Only(l, os.Getuid(), stranger, func(who string) { log.Warn("turned away a connection", "of", who) })
+	default: // whoever comes is the user of this machine
+		if h.Config.Questions.Page {
+			o.Pages = answer.New(h.Questions())
+			base := scheme(c) + l.Addr().String() + answer.Path
+			h.Questions().Offer(func() (string, error) { return base, nil })
+		}
 	}
 	announce(cmd, address, c.Asks())
-	return streamable.New(o).Serve(cmd.Context(), l, drainTime)
+	if c.Asks() && c.TLS.Cert == "" && !c.Loopback() {
+		log.Warn("other machines reach this address without TLS: tokens can be read on the way, unless a proxy that speaks TLS stands in front", "addr", c.Addr, "hint", "--tls-cert FILE --tls-key FILE")
+	}
+	return streamable.New(o).Serve(cmd.Context(), l, drainTime, doors...)
+}
+
+// doorsOf returns what connections pass before anything is said on them.
+func doorsOf(c *config.HTTP, log *slog.Logger) (doors []func(net.Listener) net.Listener, err error) {
+	if !c.Asks() && !c.Open { // whoever comes is the user of this machine, so it has to be
+		doors = append(doors, func(l net.Listener) net.Listener {
+			return neighbour.Only(l, os.Getuid(), stranger, func(who string, n int) { log.Warn("turned away connections", "of", who, "count", n) })
+		})
+	}
+	if c.TLS.Cert == "" {
+		return doors, nil
+	}
+	pair, err := certificate.Open(certificate.Source{Cert: c.TLS.Cert, Key: c.TLS.Key, ReadKey: config.ReadKey,
+		Failed: func(err error) {
+			log.Warn("the certificate has changed, but cannot be used; the old one is", "err", err)
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return append(doors, func(l net.Listener) net.Listener { return tls.NewListener(l, pair.Config()) }), nil
 }
 
 // stranger is what another user of this machine is told.
-var stranger = answer(http.StatusForbidden, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"denied: this server is for another user of this machine","data":{"details":"its user can let others in: skill token"}}}`)
+var stranger = response(http.StatusForbidden, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"denied: this server is for another user of this machine","data":{"details":"its user can let others in: skill token"}}}`)
 
-// answer is one whole HTTP response.
-func answer(status int, body string) string {
+// response is one whole HTTP response.
+func response(status int, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), len(body), body)
 }
 
@@ -127,9 +166,17 @@ func endpoint(c *config.HTTP, at net.Addr) string {
 		return c.PublicURL
 	}
 	if a, ok := at.(*net.TCPAddr); ok && a.IP.IsUnspecified() { // all of this machine's
-		return fmt.Sprintf("http://localhost:%d/mcp", a.Port)
+		return fmt.Sprintf("%slocalhost:%d/mcp", scheme(c), a.Port)
 	}
-	return "http://" + at.String() + "/mcp"
+	return scheme(c) + at.String() + "/mcp"
+}
+
+// scheme is how addresses of this server begin.
+func scheme(c *config.HTTP) string {
+	if c.TLS.Cert != "" {
+		return "https://"
+	}
+	return "http://"
 }
 
 // authenticate lets in whom c says. offered are the rights that mean something

@@ -169,7 +169,7 @@ func warm() error {
 		return err
 	}
 	var work sync.WaitGroup
-	calls := [][2]string{{"TaskManager", `{"action":"list"}`}, {"ReadImage", `{"file_path":"none.png"}`}, {"hello-go.greet", `{"name":"x"}`},
+	calls := [][2]string{{"TaskManager", `{"action":"list"}`}, {"SetCallback", `{"action":"list"}`}, {"ReadImage", `{"file_path":"none.png"}`}, {"hello-go.greet", `{"name":"x"}`},
 		{"wordcount-go.count", `{"text":""}`}, {"slow.wait", `{"ms":1}`}}
 	errs := make([]error, len(calls))
 	for i, c := range calls {
@@ -198,7 +198,8 @@ func cleanEnv(home string, more ...string) []string {
 			env = append(env, v)
 		}
 	}
-	return append(append(env, "HOME="+home), more...)
+	// A host would ask on the terminal of who runs the tests.
+	return append(append(env, "HOME="+home, "SKILL_QUESTIONS_CHANNELS=page terminal"), more...)
 }
 
 // linkCache gives a SKILL_HOME the compiled modules.

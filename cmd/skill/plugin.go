@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/skillhost/skill/plugins/shell"
+	readdocs "github.com/skillhost/skill/plugins/web"
 	"github.com/skillhost/skill/sdk"
 	"github.com/skillhost/skill/sdk/plugin"
 )
@@ -12,6 +13,7 @@ import (
 // manifests name.
 var builtins = map[string]func(){
 	"shell": shell.Tools,
+	"web":   readdocs.Tools,
 }
 
 // pluginCommand is how the host runs them: as anybody's plugin, in a cage.

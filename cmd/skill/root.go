@@ -47,7 +47,7 @@ tool with "skill call".`,
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return &sdk.Error{Kind: sdk.Invalid, What: err.Error(), Hint: "see --help"}
 	})
-	c.AddCommand(serveCommand(g), callCommand(g), listCommand(g), showCommand(g), explainCommand(g), allowCommand(g),
+	c.AddCommand(serveCommand(g), callCommand(g), answerCommand(g), listCommand(g), showCommand(g), explainCommand(g), allowCommand(g),
 		secretCommand(g), auditCommand(g), doctorCommand(g), buildCommand(g), tokenCommand(g), versionCommand(g), pluginCommand())
 	explainUsage(c)
 	return c

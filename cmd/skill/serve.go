@@ -3,10 +3,10 @@ package main
 import (
 	"log/slog"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/skillhost/skill/host/ask/tty"
 	"github.com/skillhost/skill/host/config"
 	"github.com/skillhost/skill/host/mcp"
 	"github.com/skillhost/skill/host/mcp/conversation"
@@ -29,10 +29,8 @@ Over HTTP the server is for this machine only, unless the settings say who may
 come in from elsewhere (docs/http.md, docs/http-auth.md).`,
 		Args: f.check,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Calls are short and make little garbage each; collecting less
-			// often halves what a call costs, for some megabytes.
 			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(400)
+				defer startCollector()()
 			}
 			var settings config.Config
 			if f.addr != "" {
@@ -41,18 +39,23 @@ come in from elsewhere (docs/http.md, docs/http-auth.md).`,
 					return err
 				}
 			}
+			g.display = new(tty.Own)
 			h, err := g.open(cmd)
 			if err != nil {
 				return err
 			}
 			defer h.Close()
 			h.Start()
-			o := conversation.Options{Name: "skill", Version: version, Instructions: instructions, Tasks: h.Errands(),
+			o := conversation.Options{Name: "skill", Version: version, Instructions: instructions, Tasks: h.Errands(), TaskAfter: h.Config.Tasks.After, Asker: h.Asker(), Inbox: h.Inbox(),
 				Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
 			if f.addr != "" {
-				return serveHTTP(cmd, h, &settings.HTTP, f, conversation.NewRoom(h, o), o.Logger)
+				return serveHTTP(cmd, h, &settings.HTTP, f, conversation.NewRoom(h.Front(), o), o.Logger)
 			}
-			return mcp.Serve(cmd.Context(), h, cmd.InOrStdin(), os.Stdout, mcp.Options{Options: o, Scope: h.Scope()})
+			if h.Config.Questions.Page {
+				page := &answerPage{ctx: cmd.Context(), room: h.Questions(), log: o.Logger}
+				h.Questions().Offer(page.address)
+			}
+			return mcp.Serve(cmd.Context(), h.Front(), cmd.InOrStdin(), os.Stdout, mcp.Options{Options: o, Scope: h.Scope()})
 		},
 	}
 	f.add(c)

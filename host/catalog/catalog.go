@@ -30,6 +30,8 @@ type Entry struct {
 	JSON   json.RawMessage // the MCP Tool object; nil for instructions
 	Hidden bool            // reached only through an address such as InvokeSkill
 	Offer  *Offer          // the resource or prompt that it serves; nil for the tool itself
+
+	texts []text // arguments that hold JSON in a string
 }
 
 // Narrow returns the layers by which the manifest narrows what the skill has:
@@ -192,6 +194,11 @@ func stockOf(skill *manifest.Skill, as names, old *snapshot) (*stock, error) {
 		return old.bySkill[skill.Name], nil
 	}
 	x := &stock{skill: skill}
+	if skill.Settings != nil && !skill.Home.Builtin {
+		if _, err := schema.CompileSettings(skill.Settings); err != nil {
+			return nil, fmt.Errorf("%s: settings: %w", skill.Home.File, err)
+		}
+	}
 	for i := range skill.Tools {
 		e, err := newEntry(skill, &skill.Tools[i], as)
 		if err != nil {
@@ -270,7 +277,7 @@ func (e *Entry) schemas() (err error) {
 }
 
 func newEntry(skill *manifest.Skill, tool *manifest.Tool, as names) (*Entry, error) {
-	e := &Entry{Name: offered(skill, tool.Name, as), Skill: skill, Tool: tool}
+	e := &Entry{Name: offered(skill, tool.Name, as), Skill: skill, Tool: tool, texts: textsOf(tool.Input)}
 	err := e.schemas()
 	if err != nil {
 		return nil, err

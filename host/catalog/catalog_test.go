@@ -343,3 +343,14 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
+
+// A skill whose settings cannot be described is left out, as one whose
+// arguments cannot, and the others are not.
+func TestSettingsSchema(t *testing.T) {
+	c := New(".")
+	bad := open(t, map[string]string{"skill.toml": "settings = '{\"type\":\"array\"}'\n" + string(skillText("bad", "x"))})
+	_, errs := c.Replace([]*manifest.Skill{bad, skill(t, "good", "x")})
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "settings: ") || listed(c) != "good.x" {
+		t.Errorf("%v, and there is %q", errs, listed(c))
+	}
+}

@@ -56,7 +56,7 @@ func (c *Catalog) Resolve(call *sdk.Call, v Viewer) (Resolved, error) {
 	s := c.now.Load()
 	switch call.Kind {
 	case sdk.CallTool:
-		return s.resolveTool(call, v)
+		return s.resolveCall(call, v)
 	case sdk.CallResource:
 		return s.resolveResource(call.Tool, v)
 	case sdk.CallPrompt:

@@ -21,13 +21,19 @@ import (
 type Config struct {
 	Paths     Paths
 	Skills    []string // directories with installed skills, Paths.Skills last
+	Discover  bool
+	Found     []string // directories where other programs keep skills
 	Workspace Workspace
 	Audit     Audit
 	Names     Names
 	Store     Store
 	WASM      WASM
 	HTTP      HTTP
-	Origins   map[string]string // where each setting comes from: "default", a flag, a variable or file:line
+	Tasks     Tasks
+	Offer     Offer
+	Questions Questions
+	Settings  map[string]SkillSettings // of skills, by their names
+	Origins   map[string]string        // where each setting comes from: "default", a flag, a variable or file:line
 }
 
 // Paths are where the host keeps its files. All are absolute.
@@ -80,6 +86,7 @@ type Flags struct {
 	Workspace string   //
 	Skills    []string // more directories with skills
 	HTTP      string   // the address to listen on
+	EnvFile   string   // a file with lines KEY=VALUE
 }
 
 // Load puts the settings together: a flag outranks a variable, a variable the
@@ -120,6 +127,11 @@ func load(f Flags, getenv func(string) (string, bool), system string) (Config, e
 			return c, err
 		}
 		if err := c.file(name, data); err != nil {
+			return c, err
+		}
+	}
+	if f.EnvFile != "" {
+		if err := c.envFile(f.EnvFile); err != nil {
 			return c, err
 		}
 	}
@@ -181,6 +193,7 @@ func (c *Config) flags(f Flags) (err error) {
 			return err
 		}
 	}
+	c.Found = c.found()
 	return nil
 }
 
@@ -198,7 +211,7 @@ func (s setting) variable() string {
 
 // settings is the table of all keys; docs/config.md and the JSON Schema are
 // checked against it.
-var settings = append([]setting{
+var settings = slices.Concat([]setting{
 	{"policy", "", "the policy file; default policy.toml in the settings directory", func(c *Config, v string) error {
 		if v != "" {
 			c.Paths.Policy = v
@@ -232,14 +245,8 @@ var settings = append([]setting{
 	{"names.separator", ".", `between skill and tool in the names that clients see: ".", "_" or "__"; some model interfaces refuse dots`, oneOf(func(c *Config) *string { return &c.Names.Separator }, ".", "_", "__")},
 	{"names.bare", "", "skills whose tools and prompts are offered under their own names, which must be nobody else's (a list in the file)", words(func(c *Config) *[]string { return &c.Names.Bare }, visible)},
 	{"store.backend", "sqlite", `"sqlite" keeps state in a file, "memory" forgets it`, oneOf(func(c *Config) *string { return &c.Store.Backend }, "sqlite", "memory")},
-	{"wasm.warm", "true", "compile allowed modules in the background after the start, so that the first call need not wait", func(c *Config, v string) error {
-		c.WASM.Warm = v == "true"
-		if v != "true" && v != "false" {
-			return fmt.Errorf("want true or false")
-		}
-		return nil
-	}},
-}, httpSettings...)
+	{"wasm.warm", "true", "compile allowed modules in the background after the start, so that the first call need not wait", truth(func(c *Config) *bool { return &c.WASM.Warm })},
+}, offerSettings, questionSettings, taskSettings, httpSettings)
 
 func oneOf(field func(*Config) *string, allowed ...string) func(*Config, string) error {
 	return func(c *Config, v string) error {

@@ -103,13 +103,19 @@ func TestEverySetting(t *testing.T) {
 		"audit.durability": {"disk", `"disk"`}, "audit.params": {"redacted", `"redacted"`}, "audit.max_age": {"36h", `"36h"`},
 		"audit.max_size": {"0", `"0"`}, "audit.rotate": {"1MiB", `"1MiB"`}, "names.separator": {"__", `"__"`}, "names.bare": {"a b", `["a", "b"]`},
 		"store.backend": {"memory", `"memory"`}, "wasm.warm": {"false", "false"},
+		"questions.channels": {"tty page", `["tty", "page"]`},
 	}
 	maps.Copy(good, goodHTTP)
+	maps.Copy(good, goodOffer)
+	maps.Copy(good, goodTasks)
 	bad := map[string][2]string{
 		"audit.durability": {"none", `"none"`}, "audit.params": {"full", `"full"`}, "audit.max_age": {"-1h", `"ninety"`}, "audit.max_size": {"1GB", `"1e9"`},
 		"audit.rotate": {"1KiB", `"1KiB"`}, "names.separator": {"/", `"-"`}, "names.bare": {"a a", `["a", "a"]`}, "store.backend": {"redis", `"redis"`}, "wasm.warm": {"yes", `"true"`},
+		"questions.channels": {"page none", `["post"]`},
 	}
 	maps.Copy(bad, badHTTP)
+	maps.Copy(bad, badOffer)
+	maps.Copy(bad, badTasks)
 	for _, s := range Settings() {
 		g, ok := good[s.Key]
 		if !ok {

@@ -1,10 +1,8 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -27,14 +25,7 @@ func systemFile() string {
 // readFile reads the text of a config.toml. The error of an absent file wraps
 // fs.ErrNotExist, as does that of no name.
 func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for a writer
-		err = errors.New("not a regular file")
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(name)
-	}
+	f, err := openFile(name)
 	if err != nil {
 		return nil, &sdk.Error{Kind: sdk.Invalid, Op: "config.Load", What: name, Err: err}
 	}
@@ -51,6 +42,10 @@ func (c *Config) file(name string, data []byte) error {
 		Policy    *string  `toml:"policy"`
 		Skills    []string `toml:"skills"`
 		Workspace *string  `toml:"workspace"`
+		Discover  *bool    `toml:"discover"`
+		Tools     *bool    `toml:"tools"`
+		Streaming *bool    `toml:"streaming"`
+		Model     *string  `toml:"model"`
 		Audit     struct {
 			Durability *string `toml:"durability"`
 			Params     *string `toml:"params"`
@@ -68,7 +63,10 @@ func (c *Config) file(name string, data []byte) error {
 		WASM struct {
 			Warm *bool `toml:"warm"`
 		} `toml:"wasm"`
-		HTTP httpFile `toml:"http"`
+		HTTP     httpFile                  `toml:"http"`
+		Tasks    tasksFile                 `toml:"tasks"`
+		Question questionsFile             `toml:"questions"`
+		Settings map[string]map[string]any `toml:"settings"`
 	}
 	doc, err := tomlfile.Decode(name, data, &f)
 	if err != nil {
@@ -85,17 +83,25 @@ func (c *Config) file(name string, data []byte) error {
 		"policy": beside(f.Policy), "workspace": beside(f.Workspace),
 		"audit.durability": f.Audit.Durability, "audit.params": f.Audit.Params, "audit.max_age": f.Audit.MaxAge,
 		"audit.max_size": f.Audit.MaxSize, "audit.rotate": f.Audit.Rotate,
-		"names.separator": f.Names.Separator, "store.backend": f.Store.Backend,
+		"names.separator": f.Names.Separator, "store.backend": f.Store.Backend, "model": f.Model,
 	}
 	if f.Names.Bare != nil {
 		bare := strings.Join(f.Names.Bare, " ")
 		values["names.bare"] = &bare
 	}
-	if f.WASM.Warm != nil {
-		warm := strconv.FormatBool(*f.WASM.Warm)
-		values["wasm.warm"] = &warm
+	for key, truth := range map[string]*bool{"wasm.warm": f.WASM.Warm, "discover": f.Discover, "tools": f.Tools, "streaming": f.Streaming} {
+		if truth != nil {
+			v := strconv.FormatBool(*truth)
+			values[key] = &v
+		}
 	}
+	f.Tasks.values(values)
+	f.Question.values(values)
+	f.HTTP.Cert, f.HTTP.Key = beside(f.HTTP.Cert), beside(f.HTTP.Key)
 	if err := f.HTTP.values(doc, values); err != nil {
+		return err
+	}
+	if err := c.skillSettings(doc, f.Settings); err != nil {
 		return err
 	}
 	if f.Skills != nil {

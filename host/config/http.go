@@ -29,6 +29,7 @@ type HTTP struct {
 	Origins   []string // of web pages that may call
 	Hosts     []string // names that this server has beside those of its addresses
 	Open      bool     // serve addresses beyond this machine without asking who calls
+	TLS       HTTPTLS
 	Limits    HTTPLimits
 }
 
@@ -39,6 +40,7 @@ type HTTPLimits struct {
 	SessionTTL time.Duration // idle sessions end after it
 	Rate       float64       // requests a second of one caller
 	Burst      int           // requests at once beyond the rate
+	Share      float64       // part of what there is that one caller may have at once
 }
 
 // An HTTPToken is a caller that the operator gave a token to.
@@ -80,6 +82,12 @@ func (h HTTP) Check() error {
 		return refuse("http.audience is set, but no http.issuer", "")
 	case !h.Asks() && len(h.Required) > 0:
 		return refuse("http.required_scopes is set, but nobody is asked for a token", "set http.issuer, or make a token with: skill token")
+	case h.TLS.Cert == "" && h.TLS.Key != "":
+		return refuse("http.tls_key is set, but not http.tls_cert", "give the certificate as well: --tls-cert FILE")
+	case h.TLS.Cert != "" && h.TLS.Key == "":
+		return refuse("http.tls_cert is set, but not http.tls_key", "give its key as well: --tls-key FILE")
+	case h.TLS.Cert != "" && strings.HasPrefix(h.PublicURL, "http:"):
+		return refuse(fmt.Sprintf("http.public_url is %q, but the server speaks TLS", h.PublicURL), "let it begin with https, or leave http.tls_cert out")
 	}
 	return nil
 }
@@ -133,6 +141,14 @@ var httpSettings = []setting{
 		return nil
 	}},
 	{"http.burst", "100", "requests at once beyond the rate, of one caller", count(func(c *Config) *int { return &c.HTTP.Limits.Burst }, 1_000_000)},
+	{"http.share", "0.25", "the part of the sessions, the streams and the calls at once that one caller may have, where callers have tokens", func(c *Config, v string) (err error) {
+		if c.HTTP.Limits.Share, err = strconv.ParseFloat(v, 64); err != nil || !(c.HTTP.Limits.Share >= 0.001 && c.HTTP.Limits.Share <= 1) {
+			return errors.New("want a number from 0.001 to 1")
+		}
+		return nil
+	}},
+	{"http.tls_cert", "", "file with the server's certificate and those of its issuers, in PEM: it speaks TLS", pemFile(func(c *Config) *string { return &c.HTTP.TLS.Cert })},
+	{"http.tls_key", "", "file with the key of that certificate, in PEM, which nobody else may read", pemFile(func(c *Config) *string { return &c.HTTP.TLS.Key })},
 }
 
 // count is the set of a setting that is a number from 1 to most.
@@ -272,6 +288,8 @@ type httpFile struct {
 	Origins   []string `toml:"allowed_origins"`
 	Hosts     []string `toml:"allowed_hosts"`
 	Open      *bool    `toml:"insecure_no_auth"`
+	Cert      *string  `toml:"tls_cert"`
+	Key       *string  `toml:"tls_key"`
 	Tokens    []struct {
 		Name   string   `toml:"name"`
 		Hash   string   `toml:"hash"`
@@ -286,13 +304,14 @@ type httpLimitsFile struct {
 	TTL      *string  `toml:"session_ttl"`
 	Rate     *float64 `toml:"rate"`
 	Burst    *int     `toml:"burst"`
+	Share    *float64 `toml:"share"`
 }
 
 // values adds what f says to values, each written as in a variable. Lists are
 // checked for what would be read as more entries there.
 func (f *httpFile) values(doc *tomlfile.Doc, values map[string]*string) error {
 	put := func(key, v string) { values["http."+key] = &v }
-	for key, v := range map[string]*string{"addr": f.Addr, "public_url": f.PublicURL, "max_body": f.Body, "session_ttl": f.TTL} {
+	for key, v := range map[string]*string{"addr": f.Addr, "public_url": f.PublicURL, "max_body": f.Body, "session_ttl": f.TTL, "tls_cert": f.Cert, "tls_key": f.Key} {
 		values["http."+key] = v
 	}
 	for key, v := range map[string]*int{"max_sessions": f.Sessions, "burst": f.Burst} {
@@ -300,8 +319,10 @@ func (f *httpFile) values(doc *tomlfile.Doc, values map[string]*string) error {
 			put(key, strconv.Itoa(*v))
 		}
 	}
-	if f.Rate != nil {
-		put("rate", strconv.FormatFloat(*f.Rate, 'g', -1, 64))
+	for key, v := range map[string]*float64{"rate": f.Rate, "share": f.Share} {
+		if v != nil {
+			put(key, strconv.FormatFloat(*v, 'g', -1, 64))
+		}
 	}
 	if f.Open != nil {
 		put("insecure_no_auth", strconv.FormatBool(*f.Open))

@@ -24,12 +24,14 @@ var (
 		"http.required_scopes": {"a:b c", `["a:b", "c"]`}, "http.tokens": {"ci " + hashA + " b a ; me " + hashB, `[{name = "ci", hash = "` + hashA + `", rights = ["b", "a"]}, {name = "me", hash = "` + hashB + `"}]`},
 		"http.allowed_origins": {"https://a.example http://localhost:5173", `["https://a.example", "http://localhost:5173"]`}, "http.allowed_hosts": {"a.example:80 [::1]", `["a.example:80", "[::1]"]`},
 		"http.insecure_no_auth": {"true", "true"}, "http.max_body": {"1MiB", `"1MiB"`}, "http.max_sessions": {"5", "5"}, "http.session_ttl": {"1d", `"1d"`}, "http.rate": {"0.5", "0.5"}, "http.burst": {"7", "7"},
+		"http.share": {"0.5", "0.5"}, "http.tls_cert": {"/c.pem", `"/c.pem"`}, "http.tls_key": {"/k.pem", `"/k.pem"`},
 	}
 	badHTTP = map[string][2]string{
 		"http.addr": {"3000", `"localhost"`}, "http.public_url": {"http://a.example/mcp", `"https://a.example/mcp?x"`}, "http.issuer": {"https://a https://a", `["https://u@a.example"]`},
 		"http.audience": {`a"b`, `["a b"]`}, "http.required_scopes": {"a a", `["a b"]`}, "http.tokens": {"ci sha256:00", `[{name = "a b", hash = "` + hashA + `"}]`},
 		"http.allowed_origins": {"*", `["https://a.example/x"]`}, "http.allowed_hosts": {"https://a", `["A.example"]`}, "http.insecure_no_auth": {"1", `"true"`},
 		"http.max_body": {"1", `"4GiB"`}, "http.max_sessions": {"0", "-1"}, "http.session_ttl": {"0", `"31d"`}, "http.rate": {"NaN", "0.0"}, "http.burst": {"1e3", "1.5"},
+		"http.share": {"0", "1.5"}, "http.tls_cert": {"a\x00b", `"a\u0000b"`}, "http.tls_key": {"a\x00b", `"a\u0000b"`},
 	}
 )
 
@@ -46,6 +48,9 @@ max_sessions = 10
 session_ttl = "1h"
 rate = 2.5
 burst = 5
+share = 1
+tls_cert = "tls/cert.pem"
+tls_key = "/etc/skill/key.pem"
 
 [[http.tokens]]
 name = "ci"
@@ -63,7 +68,7 @@ func TestHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := HTTP{Addr: "127.0.0.1:3000", Limits: HTTPLimits{4 << 20, 1000, 30 * time.Minute, 50, 100}}
+	want := HTTP{Addr: "127.0.0.1:3000", Limits: HTTPLimits{4 << 20, 1000, 30 * time.Minute, 50, 100, 0.25}}
 	for _, l := range []*[]string{&want.Issuers, &want.Audiences, &want.Required, &want.Origins, &want.Hosts} {
 		*l = []string{}
 	}
@@ -76,7 +81,7 @@ func TestHTTP(t *testing.T) {
 	}
 	want = HTTP{Addr: "127.0.0.1:0", PublicURL: "https://tools.example.com/mcp", Issuers: []string{"https://id.example.com/realms/a", "http://localhost:8080"},
 		Audiences: []string{"https://tools.example.com/mcp", "api://tools"}, Required: []string{"skill:use"}, Tokens: []HTTPToken{{"ci", hashA, []string{"tools.read"}}, {"me", hashB, []string{}}},
-		Origins: []string{"https://app.example.com", "http://localhost:5173"}, Hosts: []string{"tools.example.com", "tools.internal:3000"}, Limits: HTTPLimits{1 << 20, 10, time.Hour, 9, 5}}
+		Origins: []string{"https://app.example.com", "http://localhost:5173"}, Hosts: []string{"tools.example.com", "tools.internal:3000"}, Limits: HTTPLimits{1 << 20, 10, time.Hour, 9, 5, 1}, TLS: HTTPTLS{filepath.Join(home, "tls", "cert.pem"), "/etc/skill/key.pem"}}
 	if !reflect.DeepEqual(c.HTTP, want) {
 		t.Errorf("%+v\nwant %+v", c.HTTP, want)
 	}
@@ -153,6 +158,11 @@ func TestHTTPCheck(t *testing.T) {
 		"issuer_local":         {HTTP{Addr: "127.0.0.1:1", Issuers: issuer}, ""},
 		"audience_for_nothing": {HTTP{Addr: "127.0.0.1:1", Audiences: []string{"x"}}, "no http.issuer"},
 		"required_of_nobody":   {HTTP{Addr: "127.0.0.1:1", Required: []string{"x"}}, "nobody is asked"},
+		"tls":                  {HTTP{Addr: ":1", Tokens: token, TLS: HTTPTLS{"c", "k"}}, ""},
+		"tls_without_key":      {HTTP{Addr: "127.0.0.1:1", TLS: HTTPTLS{Cert: "c"}}, "http.tls_key"},
+		"tls_without_cert":     {HTTP{Addr: "127.0.0.1:1", TLS: HTTPTLS{Key: "k"}}, "http.tls_cert"},
+		"tls_lets_nobody_in":   {HTTP{Addr: ":1", TLS: HTTPTLS{"c", "k"}}, "other machines"},
+		"tls_called_plain":     {HTTP{Addr: "127.0.0.1:1", PublicURL: "http://localhost:1/mcp", TLS: HTTPTLS{"c", "k"}}, "http.public_url"},
 	} {
 		if err := tt.h.Check(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)

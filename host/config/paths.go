@@ -134,5 +134,9 @@ func (p Paths) Native() string { return filepath.Join(p.State, "native") }
 // Outputs is where the output of background jobs and long commands is kept.
 func (p Paths) Outputs() string { return filepath.Join(p.State, "outputs") }
 
+// Questions is where hosts have the sockets on which "skill answer" asks for
+// open questions.
+func (p Paths) Questions() string { return filepath.Join(p.State, "questions") }
+
 // AuditKey is the file of the key that digests in the audit log are made with.
 func (p Paths) AuditKey() string { return filepath.Join(p.State, "audit.key") }

@@ -12,10 +12,19 @@ import (
 // Rights with which a file or directory can be changed, or made changeable.
 const changes = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.WRITE_DAC | windows.WRITE_OWNER | windows.DELETE | windows.GENERIC_WRITE | windows.GENERIC_ALL
 
+// reads are the rights with which a file can be read.
+const reads = windows.FILE_READ_DATA | windows.GENERIC_READ
+
 // distrust says why f may hold what others wrote, or "": this user, the system
 // or its administrators must own it, and nobody else may write it. There are
 // no modes here.
-func distrust(f *os.File, _ fs.FileMode) string {
+func distrust(f *os.File, _ fs.FileMode) string { return others(f, changes, "write to") }
+
+// exposed says why others may know what is in f, or "".
+func exposed(f *os.File) string { return others(f, changes|reads, "read or change") }
+
+// others says who else has any of the rights in f, or "".
+func others(f *os.File, rights windows.ACCESS_MASK, what string) string {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
 		return err.Error()
@@ -56,8 +65,8 @@ func distrust(f *os.File, _ fs.FileMode) string {
 		case ace.Header.AceType == windows.ACCESS_DENIED_ACE_TYPE || ace.Header.AceFlags&windows.INHERIT_ONLY_ACE != 0:
 		case ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE:
 			return "its access list has an entry of a kind that is not understood"
-		case ace.Mask&changes != 0 && !friend((*windows.SID)(unsafe.Pointer(&ace.SidStart))):
-			return fmt.Sprintf("%v can write to it", (*windows.SID)(unsafe.Pointer(&ace.SidStart)))
+		case ace.Mask&rights != 0 && !friend((*windows.SID)(unsafe.Pointer(&ace.SidStart))):
+			return fmt.Sprintf("%v can %s it", (*windows.SID)(unsafe.Pointer(&ace.SidStart)), what)
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package egress
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/skillhost/skill/host/capability"
@@ -18,7 +19,8 @@ type Secret struct {
 	Value  string         `json:"-"` // empty: the operator has not set it, and it is left out
 	Max    capability.Set // the most hosts it may go to: the operator's
 	Hosts  capability.Set // the hosts it is for: the manifest's
-	Header string         // such as "Authorization"
+	Header string         // such as "Authorization"; "" if Query says it
+	Query  string         // or the parameter of the URL that carries it, such as "api_key"
 	Format string         // "{}" stands for the value; empty means "{}"
 }
 
@@ -64,6 +66,12 @@ func (s Secrets) due(n capability.Net) Secrets {
 // redirect chose this target, which is no reason to hand it a secret.
 func (s Secrets) inject(out *http.Request, g capability.Grant, left bool) error {
 	for i := range s {
+		if s[i].Query != "" {
+			if err := s[i].unnamed(out.URL); err != nil {
+				return err
+			}
+			continue
+		}
 		name := http.CanonicalHeaderKey(s[i].Header)
 		if _, taken := out.Header[name]; taken {
 			return &sdk.Error{Kind: sdk.Denied, Op: "egress", What: fmt.Sprintf("header %s: the host fills it in with secret %s", name, s[i].Name), Hint: "leave it out"}
@@ -76,11 +84,21 @@ func (s Secrets) inject(out *http.Request, g capability.Grant, left bool) error 
 		if err := g.Check(capability.Access{Kind: capability.Secrets, Verb: capability.Use, Target: s[i].Name}); err != nil {
 			return err
 		}
-		name := http.CanonicalHeaderKey(s[i].Header)
 		value := s[i].Value
 		if s[i].Format != "" {
 			value = strings.ReplaceAll(s[i].Format, "{}", value)
 		}
+		if s[i].Query != "" {
+			if out.URL.Query().Has(s[i].Query) {
+				return invalid(fmt.Sprintf("two secrets for the parameter %s of %s", s[i].Query, out.URL.Host), "narrow the hosts of one")
+			}
+			if out.URL.RawQuery != "" {
+				out.URL.RawQuery += "&"
+			}
+			out.URL.RawQuery += url.QueryEscape(s[i].Query) + "=" + url.QueryEscape(value)
+			continue
+		}
+		name := http.CanonicalHeaderKey(s[i].Header)
 		if _, taken := out.Header[name]; taken {
 			return invalid(fmt.Sprintf("two secrets for header %s of %s", name, out.URL.Host), "narrow the hosts of one")
 		}
@@ -88,6 +106,21 @@ func (s Secrets) inject(out *http.Request, g capability.Grant, left bool) error 
 			return invalid(fmt.Sprintf("secret %s does not make a valid header %s", s[i].Name, name), "check its value for line breaks")
 		}
 		out.Header[name] = []string{value}
+	}
+	return nil
+}
+
+// unnamed refuses a URL that has the parameter of s already, as inject does
+// with headers. One that came back from the server, in a redirect, has the
+// mark that stands for the value: it is taken out.
+func (s *Secret) unnamed(u *url.URL) error {
+	for _, v := range u.Query()[s.Query] {
+		if v != "[secret "+s.Name+"]" {
+			return &sdk.Error{Kind: sdk.Denied, Op: "egress", What: fmt.Sprintf("parameter %s: the host fills it in with secret %s", s.Query, s.Name), Hint: "leave it out"}
+		}
+		q := u.Query()
+		q.Del(s.Query)
+		u.RawQuery = q.Encode()
 	}
 	return nil
 }

@@ -63,6 +63,12 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	return compile(raw, "arguments", true)
 }
 
+// CompileSettings is Compile for what an operator sets, which messages call
+// settings.
+func CompileSettings(raw json.RawMessage) (*Schema, error) {
+	return compile(raw, "settings", true)
+}
+
 // CompileAny is Compile for a value of any type, such as a tool's structured
 // result.
 func CompileAny(raw json.RawMessage) (*Schema, error) {

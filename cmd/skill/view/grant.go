@@ -14,7 +14,11 @@ import (
 // Layers writes the stack of a grant.
 func Layers(w io.Writer, layers []capability.Layer) {
 	for _, l := range layers {
-		row(w, "  %-9s %s", l.Name, l.Pos)
+		at := l.Pos.String()
+		if l.Why != "" {
+			at = "says " + capability.Quote(l.Why)
+		}
+		row(w, "  %-9s %s", l.Name, at)
 		for _, kind := range capability.Kinds {
 			var entries []string
 			for _, c := range l.Allow {
@@ -63,6 +67,7 @@ func Tries(w io.Writer, tries []Try) {
 
 type layerDoc struct {
 	Name   string              `json:"name"`
+	Why    string              `json:"why,omitempty"`
 	File   string              `json:"file,omitempty"`
 	Line   int                 `json:"line,omitempty"`
 	Closed bool                `json:"closed,omitempty"`
@@ -103,7 +108,7 @@ func GrantJSON(tool string, layers []capability.Layer, verdict error, tries []Tr
 }
 
 func layerJSON(l capability.Layer) layerDoc {
-	row := layerDoc{l.Name, l.Pos.File, l.Pos.Line, l.Closed, map[string][]string{}, nil}
+	row := layerDoc{l.Name, l.Why, l.Pos.File, l.Pos.Line, l.Closed, map[string][]string{}, nil}
 	for _, k := range capability.Kinds {
 		if speaksOf(l, k) && !l.Closed {
 			row.Allow[string(k)] = []string{}

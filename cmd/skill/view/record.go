@@ -19,6 +19,11 @@ func Record(w io.Writer, r audit.Record) {
 		if r.Params != nil {
 			s += fmt.Sprintf(" %v", r.Params.Shape)
 		}
+		if r.Note != "" {
+			s += " (" + r.Note + ")"
+		}
+	case audit.TypeAnswer:
+		s += fmt.Sprintf(" %s for %s: %s", r.Tool, r.Caller, r.Note)
 	case audit.TypeRefuse:
 		s += fmt.Sprintf(" %s for %s", r.Tool, r.Caller)
 	case audit.TypeAccess:

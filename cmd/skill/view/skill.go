@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -42,6 +43,9 @@ func Skill(w io.Writer, s *manifest.Skill) {
 	for _, p := range s.Prompts {
 		row(w, "  prompt       %s: %s", p.Name, Short(p.Description, 100))
 		only(w, p.Narrow)
+	}
+	if s.Settings != nil {
+		row(w, "  settings     [settings.%s] of config.toml takes %s", s.Name, s.Settings)
 	}
 	for _, warning := range s.Home.Warnings {
 		row(w, "  warning      %s", warning)
@@ -108,7 +112,7 @@ func needs(w io.Writer, s *manifest.Skill) {
 		row(w, "  asks for     %-11s %s", c.Kind, c.Entry())
 	}
 	for _, x := range s.Secrets {
-		row(w, "  asks for     secret      %s, sent to %s as %s", x.Name, strings.Join(x.Hosts, ", "), x.Header)
+		row(w, "  asks for     secret      %s, sent to %s as %s", x.Name, strings.Join(x.Hosts, ", "), cmp.Or(x.Header, "?"+x.Query))
 	}
 	l := s.Limits
 	row(w, "  limits       memory %d MiB, timeout %v (at most %v), output %d MiB, %d at a time", l.Memory>>20, l.Timeout, l.MaxTimeout, l.Output>>20, l.Concurrency)
@@ -132,22 +136,23 @@ func entries(l *capability.Layer) (all []entry) {
 
 type (
 	skillDoc struct {
-		Name        string        `json:"name"`
-		Version     string        `json:"version"`
-		Description string        `json:"description,omitempty"`
-		Runtime     string        `json:"runtime"`
-		ABI         string        `json:"abi,omitempty"`
-		File        string        `json:"file"`
-		Digest      string        `json:"digest"`
-		Builtin     bool          `json:"builtin"`
-		Needs       []entry       `json:"capabilities"`
-		Secrets     []secretDoc   `json:"secrets"`
-		Limits      limitsDoc     `json:"limits"`
-		Tools       []toolDoc     `json:"tools"`
-		Resources   []resourceDoc `json:"resources"`
-		Prompts     []promptDoc   `json:"prompts"`
-		Warnings    []string      `json:"warnings,omitempty"`
-		Sandbox     *sandboxDoc   `json:"sandbox,omitempty"` // native runtimes
+		Name        string          `json:"name"`
+		Version     string          `json:"version"`
+		Description string          `json:"description,omitempty"`
+		Runtime     string          `json:"runtime"`
+		ABI         string          `json:"abi,omitempty"`
+		File        string          `json:"file"`
+		Digest      string          `json:"digest"`
+		Builtin     bool            `json:"builtin"`
+		Needs       []entry         `json:"capabilities"`
+		Secrets     []secretDoc     `json:"secrets"`
+		Limits      limitsDoc       `json:"limits"`
+		Tools       []toolDoc       `json:"tools"`
+		Resources   []resourceDoc   `json:"resources"`
+		Prompts     []promptDoc     `json:"prompts"`
+		Warnings    []string        `json:"warnings,omitempty"`
+		Sandbox     *sandboxDoc     `json:"sandbox,omitempty"` // native runtimes
+		Settings    json.RawMessage `json:"settings,omitempty"`
 	}
 	sandboxDoc struct {
 		Require   string `json:"require"`
@@ -169,6 +174,7 @@ type (
 		Name   string   `json:"name"`
 		Hosts  []string `json:"hosts"`
 		Header string   `json:"header"`
+		Query  string   `json:"query,omitempty"`
 		Format string   `json:"format"`
 	}
 	resourceDoc struct {
@@ -221,12 +227,12 @@ func limits(l manifest.Limits) limitsDoc {
 func SkillJSON(s *manifest.Skill) any {
 	d := skillDoc{Name: s.Name, Version: s.Version, Description: s.Description, Runtime: s.Runtime, ABI: s.ABI, File: s.Home.File, Digest: s.Home.Digest,
 		Builtin: s.Home.Builtin, Needs: append([]entry{}, entries(&s.Needs)...), Secrets: []secretDoc{}, Limits: limits(s.Limits),
-		Tools: []toolDoc{}, Resources: []resourceDoc{}, Prompts: []promptDoc{}, Warnings: s.Home.Warnings}
+		Tools: []toolDoc{}, Resources: []resourceDoc{}, Prompts: []promptDoc{}, Warnings: s.Home.Warnings, Settings: s.Settings}
 	if b := s.Sandbox; b.Require != "" {
 		d.Sandbox = &sandboxDoc{b.Require, b.Isolation, b.Home}
 	}
 	for _, x := range s.Secrets {
-		d.Secrets = append(d.Secrets, secretDoc{x.Name, x.Hosts, x.Header, x.Format})
+		d.Secrets = append(d.Secrets, secretDoc{x.Name, x.Hosts, x.Header, x.Query, x.Format})
 	}
 	for _, t := range s.Tools {
 		d.Tools = append(d.Tools, toolDoc{t.Name, t.Title, t.Description, t.Input, t.Output, t.Examples, entries(t.Narrow), limits(t.Limits), words(t.Command)})
