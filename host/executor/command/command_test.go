@@ -116,7 +116,7 @@ func TestStopped(t *testing.T) {
 			j := w.job("t", `{}`)
 			soft, cancel := context.WithCancelCause(t.Context())
 			j.Soft = soft
-			time.AfterFunc(400*time.Millisecond, func() { cancel(tt.cause) })
+			time.AfterFunc(2*time.Second, func() { cancel(tt.cause) }) // by then the shell has set its traps
 			_, err = p.Run(within(t, time.Minute), j)
 			if sdk.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v", err)
